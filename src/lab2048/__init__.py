@@ -1,0 +1,55 @@
+"""lab2048: a laboratory for the game 2048.
+
+The names below are the public API. They are found when they are first used, so that importing
+the package loads no kernel and no large library.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lab2048.bulk import Results as Results
+    from lab2048.bulk import random_games as random_games
+    from lab2048.game import Board as Board
+    from lab2048.game import Canonical as Canonical
+    from lab2048.game import Direction as Direction
+    from lab2048.game import Game as Game
+    from lab2048.game import Move as Move
+    from lab2048.game import Rules as Rules
+    from lab2048.game import Spawn as Spawn
+    from lab2048.game import direction_from_image as direction_from_image
+    from lab2048.game import direction_on_image as direction_on_image
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "lab2048.game": [
+        "Board",
+        "Canonical",
+        "Direction",
+        "Game",
+        "Move",
+        "Rules",
+        "Spawn",
+        "direction_from_image",
+        "direction_on_image",
+    ],
+    "lab2048.bulk": ["Results", "random_games"],
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *_HOME_OF]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'lab2048' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""`python -m lab2048` is the command `lab2048`."""
+
+from lab2048.cli import main
+
+main()

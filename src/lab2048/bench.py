@@ -1,0 +1,151 @@
+"""How fast the engine is here, and a signature of what it does."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import statistics
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lab2048 import chance
+from lab2048.bulk import random_games
+from lab2048.game import Board, Game, Rules
+from lab2048.players import random_player
+
+REPEATS = 7
+SHAPES = [(r, c) for r in range(2, 7) for c in range(2, 7) if r * c <= 16]
+BATCH = 4096
+
+Note = Callable[[str], object]
+
+
+def bench_engine(note: Note = lambda text: None) -> dict[str, Any]:
+    """Every figure of `lab2048 bench engine`, for one thread, medians of several repeats."""
+    note("random play on 3x3")
+    small = random_play_speed(Rules(3, 3), 400_000)
+    note("random play on 4x4")
+    large = random_play_speed(Rules(4, 4), 200_000)
+    note("the vector environment")
+    vector = vector_env_speed()
+    note("import lab2048")
+    seconds = import_seconds()
+    note("the signature")
+    return {
+        "random_play_moves_per_second": {"3x3": round(small), "4x4": round(large)},
+        "vector_env_steps_per_second": None if vector is None else round(vector),
+        "import_seconds": round(seconds, 4),
+        "signature": signature(),
+        "machine": machine(),
+    }
+
+
+def random_play_speed(rules: Rules, games: int) -> float:
+    """Moves a second of whole random games on one thread, everything included."""
+    random_games(rules, 1000, threads=1)
+    speeds = []
+    for repeat in range(REPEATS):
+        began = time.perf_counter()
+        moves = int(random_games(rules, games, seed=repeat, threads=1).moves.sum())
+        speeds.append(moves / (time.perf_counter() - began))
+    return statistics.median(speeds)
+
+
+def vector_env_speed(steps: int = 200) -> float | None:
+    """Steps a second of the 4x4 vector environment; the choice of random legal moves is not timed.
+
+    None where Gymnasium is not installed.
+    """
+    if importlib.util.find_spec("gymnasium") is None:
+        return None
+    from lab2048.env import GameVectorEnv
+
+    env = GameVectorEnv(BATCH)
+    rng = np.random.default_rng(0)
+    _, info = env.reset(seed=0)
+    speeds = []
+    for repeat in range(REPEATS + 1):
+        spent = 0.0
+        for _ in range(steps):
+            actions = (rng.random((BATCH, 4)) * info["action_mask"]).argmax(axis=1)
+            began = time.perf_counter()
+            *_, info = env.step(actions)
+            spent += time.perf_counter() - began
+        if repeat > 0:  # the first round reaches the usual mix of young and old games
+            speeds.append(BATCH * steps / spent)
+    return statistics.median(speeds)
+
+
+def import_seconds() -> float:
+    """How long `import lab2048` takes in a new interpreter."""
+    code = "import time; t = time.perf_counter(); import lab2048; print(time.perf_counter() - t)"
+    run = [sys.executable, "-c", code]
+    times = [subprocess.run(run, capture_output=True, check=True).stdout for _ in range(REPEATS)]
+    return statistics.median(float(text) for text in times)
+
+
+def signature() -> int:
+    """One number that depends on how the engine behaves, and on nothing else.
+
+    It covers games on all boards by `Game` with the canonical form of every position, and games
+    by the kernels on boards that take every way through them.
+    """
+    crc = 0
+    for rows, cols in SHAPES:
+        for index in range(3):
+            crc = zlib.crc32(_game_trace(Rules(rows, cols), index).encode(), crc)
+    for rows, cols, p4 in [(4, 4, 0.1), (3, 3, 0.1), (2, 3, 0.5), (5, 2, 0.0), (2, 6, 1.0)]:
+        results = random_games(Rules(rows, cols, p4), 1000, seed=2048)
+        for column in results:
+            crc = zlib.crc32(column.astype("<i8").tobytes(), crc)
+    return crc
+
+
+def _game_trace(rules: Rules, index: int) -> str:
+    """A random game as text: every board with its score and its canonical form."""
+    game = Game(rules, 2048, index=index)
+    own = chance.player_key(game.key)
+    lines = [_position(game.board)]
+    while not game.over:
+        reward = game.play(random_player(game.board, chance.word(own, len(game.moves))))
+        lines.append(f"{reward} {_position(game.board)}")
+    return "\n".join(lines)
+
+
+def _position(board: Board) -> str:
+    image, symmetry = board.canonical()
+    return f"{board.hex} {image.hex} {symmetry}"
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    import os
+
+    import numba
+
+    return {
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+    }
+
+
+def _cpu_name() -> str:
+    """The processor's name as the system gives it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"

@@ -1,0 +1,389 @@
+"""A board as one packed integer, and the kernels that every fast part is built from.
+
+A board of R rows and C columns is a uint64; cell (r, c) is nibble number r*C + c, counted from
+the lowest four bits, and holds the rank of its tile (0 is empty, 15 is 32768). On 3x3:
+
+    bit  35                                    0
+         |(2,2)|(2,1)|(2,0)|(1,2)| ... |(0,1)|(0,0)|
+
+Conventions of this file:
+- `rows` and `cols` come last. The blocks are inlined, so a kernel that passes them as constants is
+  compiled for that board; called from Python they work for any.
+- A *mask* has bit 0 of a nibble set for each cell it speaks of.
+- A line's *table* says where it slides. It has three parts of 16**length entries each: the line
+  slid towards its first cell, slid towards its last, and the reward. Two 32768s that merge do not
+  fit a nibble: the reward then has the bit OVERFLOW and the slid line is not to be used.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab2048 import chance
+from lab2048.jit import U, inline, kernel
+
+Words = NDArray[np.uint64]
+Table = NDArray[np.uint32]
+
+CELLS = U(0x1111_1111_1111_1111)
+BYTES = U(0x0101_0101_0101_0101)
+LOW_NIBBLES = U(0x0F0F_0F0F_0F0F_0F0F)
+LOW_HALF = U(0xFFFF_FFFF)
+GOLDEN = U(chance.GOLDEN)
+MIX1 = U(chance.MIX1)
+MIX2 = U(chance.MIX2)
+PLAYER = U(chance.PLAYER)
+
+OVERFLOW = 1 << 28
+"""Set in a reward when two 32768s merged: the game has to go on as a `lab2048.game.Board`."""
+LONGEST_TABLE = 5
+"""Longer lines are slid cell by cell: a table for 6 would take 200 MB."""
+
+
+# -- words -----------------------------------------------------------------------------------
+
+
+@inline("uint64(uint64)")
+def mix(z: U) -> U:
+    """`chance.mix`."""
+    z = (z ^ (z >> U(30))) * MIX1
+    z = (z ^ (z >> U(27))) * MIX2
+    return z ^ (z >> U(31))
+
+
+@inline("uint64(uint64, uint64)")
+def game_key(seed: U, index: U) -> U:
+    """`chance.game_key`."""
+    return mix(mix(seed) + (index + U(1)) * GOLDEN)
+
+
+@kernel("Tuple((uint64, uint64))(uint64, uint64)")
+def bounded(word: U, n: U) -> tuple[U, U]:
+    """`chance.bounded`."""
+    while True:
+        product = (word >> U(32)) * n
+        low = product & LOW_HALF
+        if low >= n or low >= U(1 << 32) % n:  # the remainder is below n, and slow to find
+            return product >> U(32), word
+        word = mix(word + GOLDEN)
+
+
+# -- cells -----------------------------------------------------------------------------------
+
+
+@inline("uint64(uint64, int64)")
+def rank_at(board: U, cell: int) -> U:
+    """The rank in a cell."""
+    return (board >> U(4 * cell)) & U(15)
+
+
+@inline("uint64(uint64)")
+def occupied(board: U) -> U:
+    """The mask of the cells that hold a tile."""
+    pairs = board | (board >> U(2))
+    return (pairs | (pairs >> U(1))) & CELLS
+
+
+@inline("uint64(int64, int64)")
+def all_cells(rows: int, cols: int) -> U:
+    """The mask of all cells of the board."""
+    return CELLS >> U(64 - 4 * rows * cols)
+
+
+@inline("uint64(uint64)")
+def count(mask: U) -> U:
+    """How many cells a mask has, for masks of at most 15."""
+    return (mask * CELLS) >> U(60)
+
+
+@inline("uint64(uint64, uint64)")
+def select(mask: U, k: U) -> U:
+    """The number of the cell that is the mask's k-th (from 0), for masks of at most 15 cells.
+
+    Nibble i of mask * CELLS counts the mask's cells up to cell i, so the cell asked for is the
+    first with a count above k: its number is how many counts are at most k. The counts are
+    compared eight at a time, each in a byte whose top bit survives `128 + k - count` if so.
+    """
+    counts = mask * CELLS
+    limit = (k | U(0x80)) * BYTES
+    even = ((limit - (counts & LOW_NIBBLES)) >> U(7)) & BYTES
+    odd = ((limit - ((counts >> U(4)) & LOW_NIBBLES)) >> U(7)) & BYTES
+    return ((even + odd) * BYTES) >> U(56)
+
+
+@inline("uint64(uint64, int64, int64)")
+def legal(board: U, rows: int, cols: int) -> U:
+    """The legal moves: bit d is set if direction d changes the board.
+
+    A direction is legal if along it some tile follows an empty cell or an equal tile.
+    """
+    row = U(4 * cols)
+    cells = all_cells(rows, cols)
+    above = cells >> row  # cells with another below
+    column = U(0)
+    for r in range(rows):
+        column |= U(1) << U(4 * cols * (r + 1) - 4)
+    left = cells & ~column  # cells with another to the right
+    full = occupied(board)
+    same_across = ~occupied(board ^ (board >> U(4))) & full & left
+    same_down = ~occupied(board ^ (board >> row)) & full & above
+    up = same_down | (~full & (full >> row) & above)
+    right = same_across | (full & ~(full >> U(4)) & left)
+    down = same_down | (full & ~(full >> row) & above)
+    left = same_across | (~full & (full >> U(4)) & left)
+    return (
+        U(up != U(0))
+        | (U(right != U(0)) << U(1))
+        | (U(down != U(0)) << U(2))
+        | (U(left != U(0)) << U(3))
+    )
+
+
+# -- slides ----------------------------------------------------------------------------------
+
+
+@kernel("Tuple((uint64, uint64))(uint64, int64)")
+def slide_line(line: U, length: int) -> tuple[U, U]:
+    """One line slid towards its first cell, and the reward, cell by cell."""
+    slid = U(0)
+    reward = U(0)
+    filled = U(0)  # bits of `slid` in use
+    last = U(0)  # rank that the next tile may merge with, 0 if none
+    for cell in range(length):
+        rank = rank_at(line, cell)
+        if rank == U(0):
+            continue
+        if rank == last:
+            if rank == U(15):
+                reward |= U(OVERFLOW)
+            else:
+                slid += U(1) << (filled - U(4))
+            reward += U(2) << rank
+            last = U(0)
+        else:
+            slid |= rank << filled
+            filled += U(4)
+            last = rank
+    return slid, reward
+
+
+@kernel("uint64(uint64, int64)")
+def reverse_line(line: U, length: int) -> U:
+    """One line from its last cell to its first."""
+    out = U(0)
+    for cell in range(length):
+        out |= rank_at(line, cell) << U(4 * (length - 1 - cell))
+    return out
+
+
+@kernel("void(uint32[::1], int64)")
+def fill_table(table: Table, length: int) -> None:
+    """Write the table of all lines of a length."""
+    lines = 1 << (4 * length)
+    for line in range(lines):
+        slid, reward = slide_line(U(line), length)
+        back = reverse_line(U(line), length)
+        table[line] = slid
+        table[lines + np.int64(back)] = reverse_line(slid, length)
+        table[2 * lines + line] = reward
+
+
+@cache
+def table(length: int) -> Table:
+    """The table of the lines of a length; empty where they are slid cell by cell."""
+    if length > LONGEST_TABLE:
+        return np.zeros(0, np.uint32)
+    made = np.empty(3 << (4 * length), np.uint32)
+    fill_table(made, length)
+    return made
+
+
+@inline("uint64(uint64, uint64, uint64, uint32[::1], int64)")
+def slid_row(row: U, side: U, part: U, table: Table, cols: int) -> U:
+    """One row slid; `part` is where that side begins in the table."""
+    if cols <= LONGEST_TABLE:
+        return U(table[part | row])
+    if side != U(0):
+        return reverse_line(slide_line(reverse_line(row, cols), cols)[0], cols)
+    return slide_line(row, cols)[0]
+
+
+@inline("uint64(uint64, uint64, uint32[::1], int64, int64)")
+def slide_rows(board: U, side: U, table: Table, rows: int, cols: int) -> U:
+    """All rows slid to their first cell (side 0) or their last (side 1)."""
+    line = (U(1) << U(4 * cols)) - U(1)
+    part = side << U(4 * cols)
+    out = U(0)
+    for r in range(rows):
+        row = (board >> U(4 * cols * r)) & line
+        out |= slid_row(row, side, part, table, cols) << U(4 * cols * r)
+    return out
+
+
+@inline("uint64(uint64, uint32[::1], int64, int64)")
+def reward_rows(board: U, table: Table, rows: int, cols: int) -> U:
+    """The reward of sliding all rows, to either side; see OVERFLOW."""
+    line = (U(1) << U(4 * cols)) - U(1)
+    part = U(2) << U(4 * cols)
+    reward = U(0)
+    for r in range(rows):
+        row = (board >> U(4 * cols * r)) & line
+        if cols <= LONGEST_TABLE:
+            reward += U(table[part + row])
+        else:
+            reward += slide_line(row, cols)[1]
+    return reward
+
+
+@inline("uint64(uint64, int64, int64)")
+def transpose(board: U, rows: int, cols: int) -> U:
+    """The board of `cols` rows whose cell (c, r) is this one's (r, c)."""
+    if rows != cols:
+        out = U(0)
+        for r in range(rows):
+            for c in range(cols):
+                out |= rank_at(board, r * cols + c) << U(4 * (c * rows + r))
+        return out
+    if rows == 4:  # 2x2 blocks inside, then the blocks: two swaps where the diagonals need three
+        inner = (board ^ (board >> U(12))) & U(0x0000_F0F0_0000_F0F0)
+        board = board ^ inner ^ (inner << U(12))
+        outer = (board ^ (board >> U(24))) & U(0x0000_0000_FF00_FF00)
+        return board ^ outer ^ (outer << U(24))
+    out = board
+    for d in range(1, rows):  # cells (i, i + d) change places with (i + d, i)
+        places = U(0)
+        for i in range(rows - d):
+            places |= U(15) << U(4 * (i * cols + i + d))
+        shift = U(4 * d * (rows - 1))
+        swap = (board ^ (board >> shift)) & places
+        out = out ^ swap ^ (swap << shift)
+    return out
+
+
+@inline("uint64(uint64, uint64, uint32[::1], uint32[::1], int64, int64)")
+def slide(board: U, direction: U, across: Table, down: Table, rows: int, cols: int) -> U:
+    """The afterstate of a move, or the board itself where it is illegal.
+
+    `across` is the table of the rows, `down` that of the columns.
+    """
+    side = ((direction + U(1)) >> U(1)) & U(1)  # right and down go to the last cell
+    if direction & U(1):
+        return slide_rows(board, side, across, rows, cols)
+    turned = transpose(board, rows, cols)
+    return transpose(slide_rows(turned, side, down, cols, rows), cols, rows)
+
+
+@inline("uint64(uint64, uint64, uint32[::1], uint32[::1], int64, int64)")
+def reward(board: U, direction: U, across: Table, down: Table, rows: int, cols: int) -> U:
+    """The reward of a move, with the bit OVERFLOW where `slide` cannot hold the afterstate."""
+    if direction & U(1):
+        return reward_rows(board, across, rows, cols)
+    return reward_rows(transpose(board, rows, cols), down, cols, rows)
+
+
+# -- symmetries ------------------------------------------------------------------------------
+
+
+@inline("uint64(uint64, int64, int64)")
+def mirror(board: U, rows: int, cols: int) -> U:
+    """The board with its columns in reverse order."""
+    column = U(0)
+    for r in range(rows):
+        column |= U(15) << U(4 * cols * r)
+    out = U(0)
+    for c in range(cols):
+        out |= ((board >> U(4 * c)) & column) << U(4 * (cols - 1 - c))
+    return out
+
+
+@inline("uint64(uint64, int64, int64)")
+def flip(board: U, rows: int, cols: int) -> U:
+    """The board with its rows in reverse order."""
+    row = (U(1) << U(4 * cols)) - U(1)
+    out = U(0)
+    for r in range(rows):
+        out |= ((board >> U(4 * cols * r)) & row) << U(4 * cols * (rows - 1 - r))
+    return out
+
+
+@inline("Tuple((uint64, uint64))(uint64, int64, int64)")
+def canonical(board: U, rows: int, cols: int) -> tuple[U, U]:
+    """The smallest image of the board and the first symmetry that gives it (`Board.image`)."""
+    best = board
+    symmetry = U(0)
+    base = board
+    for turned in range(2 if rows == cols else 1):
+        if turned:
+            base = transpose(board, rows, cols)
+        mirrored = mirror(base, rows, cols)
+        for number in range(4):
+            image = mirrored if number & 1 else base
+            if number & 2:
+                image = flip(image, rows, cols)
+            if image < best:
+                best = image
+                symmetry = U(4 * turned + number)
+    return best, symmetry
+
+
+# -- sums ------------------------------------------------------------------------------------
+
+
+@inline("int64(uint64)")
+def age(board: U) -> np.int64:
+    """The sum of the tiles."""
+    total = U(0)
+    for cell in range(16):
+        total += (U(1) << rank_at(board, cell)) & ~U(1)  # an empty cell counts 0, not 1
+    return np.int64(total)
+
+
+@inline("int64(uint64)")
+def merged(board: U) -> np.int64:
+    """The sum of tile * (rank - 1): the score, plus 4 for every 4 that spawned."""
+    total = U(0)
+    for cell in range(16):
+        rank = rank_at(board, cell)
+        total += ((U(1) << rank) & ~U(1)) * (rank - U(1))
+    return np.int64(total)
+
+
+@inline("int64(uint64)")
+def max_rank(board: U) -> np.int64:
+    """The largest rank on the board."""
+    best = U(0)
+    for cell in range(16):
+        best = max(best, rank_at(board, cell))
+    return np.int64(best)
+
+
+# -- spawns ----------------------------------------------------------------------------------
+
+
+@kernel("Tuple((uint64, uint64))(uint64, uint64, uint64[::1], int64, int64)")
+def spawn(after: U, word: U, four: Words, rows: int, cols: int) -> tuple[U, U]:
+    """The afterstate with the tile that a word draws (`chance.draw_spawn`), and the tile's rank.
+
+    `four` is `chance.four_threshold`.
+    """
+    cells = rows * cols
+    empty = ~occupied(after) & all_cells(rows, cols)
+    n = U(cells) if after == U(0) else count(empty)
+    which, word = bounded(word, n)
+    cell = which if after == U(0) else select(empty, which)
+    low = word & LOW_HALF
+    rank = U(1)
+    if low < four[0] or (low == four[0] and mix(word + GOLDEN) < four[1]):
+        rank = U(2)
+    return after | (rank << (cell * U(4))), rank
+
+
+@kernel("Tuple((uint64, uint64))(uint64, uint64[::1], int64, int64)")
+def start_board(key: U, four: Words, rows: int, cols: int) -> tuple[U, U]:
+    """The board that the game `key` starts with, and how many of its tiles are 4s."""
+    board, first = spawn(U(0), mix(key + GOLDEN), four, rows, cols)
+    board, second = spawn(board, mix(key + GOLDEN + GOLDEN), four, rows, cols)
+    return board, first + second - U(2)

@@ -1,0 +1,281 @@
+"""2048 for Gymnasium: one environment, and one that steps thousands of boards in a kernel call.
+
+    observation   Box(0, 17, (rows, cols), uint8): the rank of each cell, 0 where it is empty
+    action        Discrete(4): 0 up, 1 right, 2 down, 3 left
+    reward        the merged tiles of the move
+    terminated    no move is legal
+    info          "action_mask": int8, 1 for each move that is legal now
+                  "illegal": whether the move just asked for was not legal; it changed nothing
+
+After `reset(seed=s)` the games are numbers 0, 1, 2, ... of seed s, as `lab2048.game.Game` plays
+them; board j of a vector environment plays those of seed s + j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab2048 import chance
+from lab2048.game import Board, Direction, Game, Rules, spawned
+from lab2048.notation import MAX_RANK
+from lab2048.picture import picture
+
+try:
+    import gymnasium
+    from gymnasium.vector import AutoresetMode, VectorEnv
+    from gymnasium.vector.utils import batch_space
+except ImportError as error:
+    raise ImportError("this needs Gymnasium: pip install 'lab2048[gym]'") from error
+
+Ranks = NDArray[np.uint8]
+
+_METADATA: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 8}
+
+
+def _spaces(rules: Rules) -> tuple[Any, Any]:  # their type parameters fit no array type
+    shape = (rules.rows, rules.cols)
+    return gymnasium.spaces.Box(0, MAX_RANK, shape, np.uint8), gymnasium.spaces.Discrete(4)
+
+
+def _action_mask(board: Board) -> NDArray[np.int8]:
+    legal = board.legal_moves
+    return np.array([direction in legal for direction in Direction], np.int8)
+
+
+class GameEnv(gymnasium.Env[Ranks, np.int64]):
+    """One game of 2048; `gymnasium.make("lab2048/Game-v0", rows=4, cols=4)`."""
+
+    metadata: dict[str, Any] = _METADATA
+
+    def __init__(
+        self, rows: int = 4, cols: int = 4, p4: float = 0.1, render_mode: str | None = None
+    ) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ValueError(f"render_mode is 'ansi', 'rgb_array' or None, not {render_mode!r}")
+        self.rules = Rules(rows, cols, p4)
+        self.observation_space, self.action_space = _spaces(self.rules)
+        self.render_mode = render_mode
+        self.game: Game | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Ranks, dict[str, Any]]:
+        """Begin the first game of a seed or, without one, the next."""
+        super().reset(seed=seed)
+        if seed is None and self.game is not None:
+            self.game = Game(self.rules, self.game.seed, index=self.game.index + 1)
+        else:
+            drawn = int(self.np_random.integers(2**32)) if seed is None else seed
+            self.game = Game(self.rules, drawn)
+        return self._observation(self.game), self._info(self.game, illegal=False)
+
+    def step(self, action: np.int64 | int) -> tuple[Ranks, float, bool, bool, dict[str, Any]]:
+        """Make a move; an illegal one changes nothing and spawns nothing."""
+        if self.game is None:
+            raise RuntimeError("call reset() before step()")
+        move = self.game.board.move(int(action))
+        if move.legal:
+            self.game.play(int(action))
+        info = self._info(self.game, illegal=not move.legal)
+        over = not info["action_mask"].any()
+        return self._observation(self.game), float(move.reward), over, False, info
+
+    def render(self) -> str | NDArray[np.uint8] | None:
+        """The board as text (`ansi`) or as a picture (`rgb_array`)."""
+        if self.game is None or self.render_mode is None:
+            return None
+        if self.render_mode == "rgb_array":
+            return picture(self.game.board)
+        return f"{self.game.board.grid()}\nscore {self.game.score}\n"
+
+    def _observation(self, game: Game) -> Ranks:
+        shape = (self.rules.rows, self.rules.cols)
+        return np.array(game.board.ranks, np.uint8).reshape(shape)
+
+    def _info(self, game: Game, *, illegal: bool) -> dict[str, Any]:
+        return {"action_mask": _action_mask(game.board), "illegal": illegal}
+
+
+class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
+    """Many games of 2048 in one kernel call; `gymnasium.make_vec("lab2048/Game-v0", 4096)`.
+
+    A board whose game has ended begins the next one in the step after (`AutoresetMode.NEXT_STEP`,
+    whatever the action, with reward 0) or, by option, in the same step (`SAME_STEP`, with the last
+    observation in `info["final_obs"]`).
+    """
+
+    metadata: dict[str, Any] = _METADATA | {"autoreset_mode": AutoresetMode.NEXT_STEP}
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        rows: int = 4,
+        cols: int = 4,
+        p4: float = 0.1,
+        render_mode: str | None = None,
+        autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
+    ) -> None:
+        from lab2048 import bulk
+        from lab2048.board import table
+
+        if num_envs < 1:
+            raise ValueError(f"num_envs is at least 1, not {num_envs}")
+        if autoreset_mode not in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
+            raise ValueError(f"autoreset_mode is NEXT_STEP or SAME_STEP, not {autoreset_mode}")
+        self.rules = Rules(rows, cols, p4)
+        self.num_envs = num_envs
+        self.render_mode = render_mode
+        self.metadata = {**self.metadata, "autoreset_mode": autoreset_mode}
+        self._same_step = autoreset_mode is AutoresetMode.SAME_STEP
+        self.single_observation_space, self.single_action_space = _spaces(self.rules)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._bulk = bulk
+        self._step = bulk.step_kernel(rows, cols)
+        self._tables = table(cols), table(rows)
+        self._threshold = chance.four_threshold(self.rules.p4)
+        self._four = np.array(self._threshold, np.uint64)
+        # boards, words, legal moves; a board with a tile above 32768 is in `_wide` instead
+        self._state = np.zeros((3, num_envs), np.uint64)
+        self._wide: dict[int, Board] = {}
+        self._seeds = np.zeros(num_envs, np.uint64)
+        self._games = np.zeros(num_envs, np.uint64)
+        self._over = np.zeros(num_envs, np.bool_)
+        self._seeded = False
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Ranks, dict[str, Any]]:
+        """Begin all games: the first ones of a seed or, without one, the next."""
+        if seed is None and self._seeded:
+            self._games += np.uint64(1)
+        else:
+            self._seeds[:] = self._lane_seeds(seed)
+            self._games[:] = 0
+            self._seeded = True
+        self._restart(np.ones(self.num_envs, np.bool_))
+        self._over[:] = False
+        return self._observe(np.zeros(self.num_envs, np.bool_))
+
+    def step(
+        self, actions: NDArray[np.int64]
+    ) -> tuple[Ranks, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Make a move on every board."""
+        if not self._seeded:
+            raise RuntimeError("call reset() before step()")
+        moves = np.ascontiguousarray(actions, np.int64)
+        if moves.shape != (self.num_envs,) or moves.min() < 0 or moves.max() > 3:
+            raise ValueError(f"actions are {self.num_envs} numbers from 0 to 3")
+        rewards = np.empty(self.num_envs, np.int64)
+        self._step(self._state, moves, self._four, *self._tables, rewards)
+        self._move_wide(moves, rewards)
+        illegal = rewards < 0
+        rewards[illegal] = 0
+        if not self._same_step and self._over.any():
+            self._begin_next(self._over)
+            rewards[self._over] = 0
+            illegal &= ~self._over
+        ranks, info = self._observe(illegal)
+        self._over = self._ended()
+        ended = self._over.copy()
+        if self._same_step and ended.any():
+            final = {"action_mask": info["action_mask"], "illegal": illegal.copy()}
+            last = ranks
+            self._begin_next(ended)
+            ranks, info = self._observe(illegal & ~ended)
+            info |= _finals(last, final, ended)
+        truncated = np.zeros(self.num_envs, np.bool_)
+        return ranks, rewards.astype(np.float64), ended, truncated, info
+
+    def render(self) -> tuple[Any, ...] | None:
+        """A text or a picture of each board."""
+        if self.render_mode is None or not self._seeded:
+            return None
+        boards = [self._board(j) for j in range(self.num_envs)]
+        if self.render_mode == "rgb_array":
+            return tuple(picture(board) for board in boards)
+        return tuple(board.grid() for board in boards)
+
+    def _lane_seeds(self, seed: int | Sequence[int | None] | None) -> list[int]:
+        """A seed a board: from one on, each its own, or drawn."""
+        if seed is None:
+            seed = int(self.np_random.integers(2**32))
+        if isinstance(seed, Sequence):
+            if len(seed) != self.num_envs:
+                raise ValueError(f"there are {self.num_envs} boards and {len(seed)} seeds")
+            drawn = self.np_random.integers(2**32, size=self.num_envs)
+            pairs = zip(seed, drawn, strict=True)
+            return [int(d) if s is None else chance.checked_seed(s) for s, d in pairs]
+        super().reset(seed=seed)
+        return [chance.checked_seed(seed + j) for j in range(self.num_envs)]
+
+    def _restart(self, which: NDArray[np.bool_]) -> None:
+        for j in [j for j in self._wide if which[j]]:
+            del self._wide[j]
+        rows, cols = self.rules.rows, self.rules.cols
+        self._bulk.restart(self._state, which, self._seeds, self._games, self._four, rows, cols)
+
+    def _begin_next(self, which: NDArray[np.bool_]) -> None:
+        """The next game on every board asked for."""
+        self._games += which.astype(np.uint64)
+        self._restart(which)
+
+    def _observe(self, illegal: NDArray[np.bool_]) -> tuple[Ranks, dict[str, Any]]:
+        """Observations and info of all boards as they are."""
+        ranks = np.empty((self.num_envs, self.rules.cells), np.uint8)
+        masks = np.empty((self.num_envs, 4), np.int8)
+        self._bulk.observe(self._state, ranks, masks)
+        for j, board in self._wide.items():
+            ranks[j], masks[j] = board.ranks, _action_mask(board)
+        everywhere = np.ones(self.num_envs, np.bool_)
+        info = {"action_mask": masks, "_action_mask": everywhere}
+        info |= {"illegal": illegal, "_illegal": everywhere.copy()}
+        return ranks.reshape(-1, self.rules.rows, self.rules.cols), info
+
+    def _ended(self) -> NDArray[np.bool_]:
+        """Which boards have no legal move."""
+        ended: NDArray[np.bool_] = self._state[2] == 0
+        for j, board in self._wide.items():
+            ended[j] = board.is_terminal
+        return ended
+
+    def _board(self, j: int) -> Board:
+        if j in self._wide:
+            return self._wide[j]
+        return Board.from_packed(int(self._state[0, j]), self.rules.rows, self.rules.cols)
+
+    def _move_wide(self, moves: NDArray[np.int64], rewards: NDArray[np.int64]) -> None:
+        """Make the moves that the kernel could not: those with a tile above 32768."""
+        from lab2048.board import OVERFLOW
+
+        boards, words, masks = self._state
+        outgrown = np.flatnonzero(rewards >= OVERFLOW).tolist()
+        for j in {*outgrown, *self._wide}:
+            legal, reward, after = self._board(j).move(int(moves[j]))
+            rewards[j] = reward if legal else self._bulk.ILLEGAL
+            if legal:
+                words[j] = (int(words[j]) + chance.GOLDEN) & chance.MASK64
+                word = chance.mix(int(words[j]))
+                self._wide[j], _, _ = spawned(after, word, self._threshold)
+                boards[j] = masks[j] = 0  # on an empty board the kernel finds no move to make
+
+
+def _finals(ranks: Ranks, info: dict[str, Any], ended: NDArray[np.bool_]) -> dict[str, Any]:
+    """What SAME_STEP tells of the games that ended, as Gymnasium's own environments do."""
+    observations = np.empty(len(ended), object)
+    for j in np.flatnonzero(ended).tolist():
+        observations[j] = ranks[j]
+    final_info = {**info, **{f"_{key}": ended.copy() for key in info}}
+    return {
+        "final_obs": observations,
+        "_final_obs": ended.copy(),
+        "final_info": final_info,
+        "_final_info": ended.copy(),
+    }

@@ -1,0 +1,504 @@
+"""The game for people: `Rules`, `Board`, and a seeded `Game`.
+
+Everything here is plain Python on tuples of ranks. It is exact through the 131072 tile, starts at
+once, and is the path that a game takes when it outgrows the packed boards of `lab2048.board`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from lab2048 import chance
+from lab2048.notation import (
+    DIGITS,
+    MAX_RANK,
+    Size,
+    Source,
+    check_shape,
+    parse_cells,
+    parse_shape,
+    short,
+    where,
+    whole,
+)
+
+MAX_PACKED_RANK = 15
+"""32768, the largest tile that a packed board holds."""
+MAX_AGE = 2**18 - 4
+"""4 + 8 + ... + 131072: no game goes past it, so two 131072s never meet."""
+
+
+class Direction(IntEnum):
+    """The four moves, in the order used everywhere, files included."""
+
+    UP = 0
+    RIGHT = 1
+    DOWN = 2
+    LEFT = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+class Move(NamedTuple):
+    """What a direction does to a board; for an illegal one `after` is the board itself."""
+
+    legal: bool
+    reward: int
+    after: Board
+
+
+class Spawn(NamedTuple):
+    """One outcome of the chance event after a move."""
+
+    cell: int
+    rank: int
+    probability: float
+    board: Board
+
+
+class Canonical(NamedTuple):
+    """The smallest image of a board, and the number of the symmetry that leads to it."""
+
+    board: Board
+    symmetry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The board's size and the chance that a new tile is a 4.
+
+    Both sides are 2 to 6 and there are at most 16 cells.
+
+    >>> Rules(4, 3).cells
+    12
+    """
+
+    rows: int
+    cols: int
+    p4: float = 0.1
+
+    def __post_init__(self) -> None:
+        rows, cols = check_shape(self.rows, self.cols)
+        try:
+            p4 = math.nan if isinstance(self.p4, str | bool) else float(self.p4)
+        except (TypeError, ValueError):
+            p4 = math.nan
+        if not 0 <= p4 <= 1:  # nan fails this too
+            raise ValueError(
+                f"p4, the chance of a 4, is a number from 0 to 1, not {short(self.p4)}"
+            )
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "cols", cols)
+        object.__setattr__(self, "p4", p4)
+
+    @classmethod
+    def parse(cls, size: str, p4: float = 0.1) -> Rules:
+        """The rules of a board named like `4x3`."""
+        return cls(*parse_shape(size), p4)
+
+    @property
+    def cells(self) -> int:
+        return self.rows * self.cols
+
+    @property
+    def name(self) -> str:
+        """The board's size as text, such as `4x3`."""
+        return f"{self.rows}x{self.cols}"
+
+    @property
+    def symmetries(self) -> int:
+        """How many symmetries the board has: 8 when square, otherwise 4."""
+        return 8 if self.rows == self.cols else 4
+
+    def spawns(self, after: Board) -> list[Spawn]:
+        """Every outcome of the spawn after a move, cell by cell, the 2 before the 4.
+
+        Impossible outcomes (4s when p4 is 0, 2s when it is 1) are left out.
+        """
+        self.check(after)
+        empty = [cell for cell, rank in enumerate(after.ranks) if rank == 0]
+        if not empty:
+            raise ValueError(f"no cell is empty, so nothing can spawn on {after}")
+        kinds = [(rank, p) for rank, p in ((1, 1 - self.p4), (2, self.p4)) if p > 0]
+        return [
+            Spawn(cell, rank, p / len(empty), after.place(cell, rank))
+            for cell in empty
+            for rank, p in kinds
+        ]
+
+    def check(self, board: Board) -> None:
+        """A `ValueError` unless the board is of this size."""
+        if (board.rows, board.cols) != (self.rows, self.cols):
+            raise ValueError(f"the board is {board.rows}x{board.cols}, the rules are {self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """An immutable board: the rank of each cell, row by row (0 is empty, rank r is tile 2**r).
+
+    >>> board = Board.parse("2 4 . / . 8 . / 2 . .")
+    >>> board.max_tile, board.age, board.empty
+    (8, 16, 5)
+    >>> print(board.move(Direction.UP).after)
+    4 4 . / . 8 . / . . .
+    """
+
+    ranks: tuple[int, ...]
+    rows: int
+    cols: int
+
+    def __post_init__(self) -> None:
+        rows, cols = check_shape(self.rows, self.cols)
+        ranks = tuple(self.ranks)
+        if len(ranks) != rows * cols:
+            raise ValueError(f"a {rows}x{cols} board has {rows * cols} cells, not {len(ranks)}")
+        for cell, rank in enumerate(ranks):
+            value = whole(rank)
+            if value is None or not 0 <= value <= MAX_RANK:
+                raise ValueError(
+                    f"{where(cell, cols)}: {short(rank)} is not a rank; ranks are 0 to {MAX_RANK}"
+                )
+        object.__setattr__(self, "ranks", tuple(map(int, ranks)))
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "cols", cols)
+        if self.age > MAX_AGE:
+            raise ValueError(f"the tiles add up to {self.age}; no game goes past {MAX_AGE}")
+
+    # -- other forms ------------------------------------------------------------------------
+
+    @classmethod
+    def parse(cls, source: Source, size: Size = None) -> Board:
+        """A board from text, a nested list of tiles, or hexadecimal ranks.
+
+        - `"2 4 . / . 8 . / 2 . ."`: tiles, rows parted by `/` or line breaks, `.` or `0` empty
+        - `[[2, 4, 0], [0, 8, 0], [2, 0, 0]]`: the same as lists (or as their JSON text)
+        - `"120030100"`: one rank a cell, row by row; `g` and `h` stand for 65536 and 131072.
+          A square board, unless `size` says otherwise.
+
+        With `size` (`"3x3"` or `(3, 3)`) a board of any other size is refused.
+        """
+        return cls(*parse_cells(source, size))
+
+    @classmethod
+    def from_packed(cls, packed: int, rows: int, cols: int) -> Board:
+        """The board of a packed integer: cell 0 in the lowest four bits."""
+        rows, cols = check_shape(rows, cols)
+        value = whole(packed)
+        if value is None or not 0 <= value < 16 ** (rows * cols):
+            raise ValueError(
+                f"a packed {rows}x{cols} board is a whole number below 16**{rows * cols}, "
+                f"not {short(packed)}"
+            )
+        return cls(tuple(value >> 4 * cell & 15 for cell in range(rows * cols)), rows, cols)
+
+    @property
+    def packed(self) -> int:
+        """The board as one integer, cell 0 in the lowest four bits; tiles up to 32768 only."""
+        if max(self.ranks) > MAX_PACKED_RANK:
+            raise ValueError(f"a packed board holds tiles up to 32768, not {self.max_tile}")
+        return sum(rank << 4 * cell for cell, rank in enumerate(self.ranks))
+
+    @property
+    def tiles(self) -> tuple[tuple[int, ...], ...]:
+        """The tiles, row by row; 0 where a cell is empty."""
+        flat = [1 << rank if rank else 0 for rank in self.ranks]
+        return tuple(
+            tuple(flat[start : start + self.cols]) for start in range(0, len(flat), self.cols)
+        )
+
+    @property
+    def hex(self) -> str:
+        """One digit of rank a cell, as `parse` reads it."""
+        return "".join(DIGITS[rank] for rank in self.ranks)
+
+    def __str__(self) -> str:
+        return " / ".join(" ".join(str(tile or ".") for tile in row) for row in self.tiles)
+
+    def __repr__(self) -> str:
+        return f"Board.parse('{self}')"
+
+    def grid(self) -> str:
+        """The board over several lines, in columns."""
+        words = [[str(tile or ".") for tile in row] for row in self.tiles]
+        width = max(len(word) for row in words for word in row)
+        return "\n".join(" ".join(word.rjust(width) for word in row) for row in words)
+
+    # -- what there is to know --------------------------------------------------------------
+
+    @property
+    def age(self) -> int:
+        """The sum of the tiles: a move keeps it, a spawn adds 2 or 4."""
+        return sum(1 << rank for rank in self.ranks if rank)
+
+    @property
+    def empty(self) -> int:
+        """The number of empty cells."""
+        return self.ranks.count(0)
+
+    @property
+    def max_tile(self) -> int:
+        """The largest tile, 0 on an empty board."""
+        rank = max(self.ranks)
+        return 1 << rank if rank else 0
+
+    @property
+    def merged(self) -> int:
+        """What the tiles would have scored, had every one been built from 2s: sum tile*(rank-1).
+
+        A game's score is this less 4 for every 4 that spawned.
+        """
+        return sum((rank - 1) << rank for rank in self.ranks if rank)
+
+    @property
+    def legal_moves(self) -> tuple[Direction, ...]:
+        """The directions that change the board, lowest number first."""
+        return tuple(direction for direction in Direction if self.move(direction).legal)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether no move is legal."""
+        return not any(self.move(direction).legal for direction in Direction)
+
+    # -- what can be done -------------------------------------------------------------------
+
+    def move(self, direction: Direction | int) -> Move:
+        """Slide every tile as far as it goes; equal tiles that meet merge, each once."""
+        return _move(self, _checked_direction(direction))
+
+    def place(self, cell: int, rank: int) -> Board:
+        """The board with a tile put on an empty cell."""
+        if not 0 <= cell < len(self.ranks) or self.ranks[cell] != 0:
+            raise ValueError(f"cell {cell} is not an empty cell of {self}")
+        ranks = (*self.ranks[:cell], rank, *self.ranks[cell + 1 :])
+        # A 2 or a 4 beside an empty cell's worth of other tiles cannot take the age too far.
+        make = _trusted if rank in (1, 2) else Board
+        return make(ranks, self.rows, self.cols)
+
+    def image(self, symmetry: int) -> Board:
+        """The board under a symmetry: transposed if 4 is in it, then mirrored (1), flipped (2).
+
+        Numbers below 4 keep the board's size; on a rectangle the others swap rows and columns.
+        """
+        ranks = _image(self.rows, self.cols, symmetry)(self.ranks)
+        rows, cols = (self.cols, self.rows) if symmetry & 4 else (self.rows, self.cols)
+        return _trusted(ranks, rows, cols)
+
+    def canonical(self) -> Canonical:
+        """The smallest of the images (as packed integers are compared) and its first symmetry."""
+        images = [self.image(s) for s in range(8 if self.rows == self.cols else 4)]
+        best = min(range(len(images)), key=lambda s: images[s].ranks[::-1])
+        return Canonical(images[best], best)
+
+    def stand_in(self) -> Board:
+        """A board of tiles up to 32768 that a packed player is shown in place of this one.
+
+        While a tile is above 32768, every tile above the largest rank that is not on the board is
+        halved. Order and equality of tiles stay as they are, so the same moves are legal. Every
+        board on which a move is legal has such ranks to give: its tiles are of at most 15 kinds.
+        """
+        ranks = self.ranks
+        while max(ranks) > MAX_PACKED_RANK:
+            missing = max(set(range(1, max(ranks))) - set(ranks), default=0)
+            if missing == 0:
+                raise ValueError(f"no move is legal on {self}, so it has no stand-in")
+            ranks = tuple(rank - 1 if rank > missing else rank for rank in ranks)
+        return _trusted(ranks, self.rows, self.cols)
+
+
+def _trusted(ranks: tuple[int, ...], rows: int, cols: int) -> Board:
+    """A `Board` without the checks, for ranks that come from a checked one."""
+    board = object.__new__(Board)
+    object.__setattr__(board, "ranks", ranks)
+    object.__setattr__(board, "rows", rows)
+    object.__setattr__(board, "cols", cols)
+    return board
+
+
+def _checked_direction(direction: object) -> int:
+    if direction.__class__ is Direction:
+        return direction  # the common case, without a look
+    value = whole(direction)
+    if value is None or not 0 <= value <= 3:
+        raise ValueError(
+            f"a direction is 0 (up), 1 (right), 2 (down) or 3 (left), not {short(direction)}"
+        )
+    return value
+
+
+@lru_cache(maxsize=1 << 12)  # whoever asks which moves are legal soon makes one
+def _move(board: Board, direction: int) -> Move:
+    """`Board.move`, for a direction that was checked."""
+    lines, back = _lines(board.rows, board.cols, direction)
+    slid: tuple[int, ...] = ()
+    reward = 0
+    for line in lines:
+        ranks, gained = _slide(line(board.ranks))
+        slid += ranks
+        reward += gained
+    after: tuple[int, ...] = back(slid)
+    if after == board.ranks:
+        return Move(False, 0, board)
+    return Move(True, reward, _trusted(after, board.rows, board.cols))
+
+
+Getter = Callable[[tuple[int, ...]], tuple[int, ...]]
+
+
+@cache
+def _lines(rows: int, cols: int, direction: int) -> tuple[tuple[Getter, ...], Getter]:
+    """A getter of each line, from the wall that the tiles slide to; and one that puts them back."""
+    if direction in (Direction.UP, Direction.DOWN):
+        lines = [range(c, rows * cols, cols) for c in range(cols)]
+    else:
+        lines = [range(r * cols, (r + 1) * cols) for r in range(rows)]
+    if direction in (Direction.RIGHT, Direction.DOWN):
+        lines = [line[::-1] for line in lines]
+    order = [cell for line in lines for cell in line]
+    back = [order.index(cell) for cell in range(rows * cols)]
+    return tuple(operator.itemgetter(*line) for line in lines), operator.itemgetter(*back)
+
+
+@lru_cache(maxsize=1 << 16)
+def _slide(line: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """A line slid towards its first cell, and the reward."""
+    slid: list[int] = []
+    reward = 0
+    open_to_merge = False
+    for rank in line:
+        if rank == 0:
+            continue
+        if open_to_merge and slid[-1] == rank:
+            slid[-1] += 1
+            reward += 1 << slid[-1]
+            open_to_merge = False
+        else:
+            slid.append(rank)
+            open_to_merge = True
+    return (*slid, *[0] * (len(line) - len(slid))), reward
+
+
+@cache
+def _image(rows: int, cols: int, symmetry: int) -> Getter:
+    """A getter of the cells of the image."""
+    if symmetry not in range(8):
+        raise ValueError(f"a symmetry is a number from 0 to 7, not {short(symmetry)}")
+    grid = [[r * cols + c for c in range(cols)] for r in range(rows)]
+    if symmetry & 4:
+        grid = [list(column) for column in zip(*grid, strict=True)]
+    if symmetry & 1:
+        grid = [row[::-1] for row in grid]
+    if symmetry & 2:
+        grid = grid[::-1]
+    return operator.itemgetter(*(cell for row in grid for cell in row))
+
+
+def direction_on_image(direction: Direction | int, symmetry: int) -> Direction:
+    """The move on the image that does what `direction` does on the board."""
+    d = _checked_direction(direction)
+    if symmetry & 4:
+        d = 3 - d  # up and left change places, right and down too
+    return Direction(_reflected(d, symmetry))
+
+
+def direction_from_image(direction: Direction | int, symmetry: int) -> Direction:
+    """The move on the board that does what `direction` does on its image."""
+    d = _reflected(_checked_direction(direction), symmetry)
+    return Direction(3 - d if symmetry & 4 else d)
+
+
+def _reflected(direction: int, symmetry: int) -> int:
+    """The direction after mirroring (1: left, right) and flipping (2: up, down)."""
+    reflect = 1 if direction in (Direction.RIGHT, Direction.LEFT) else 2
+    return direction ^ 2 if symmetry & reflect else direction
+
+
+class Game:
+    """One game, move by move; the same rules, seed and moves always give the same game.
+
+    >>> game = Game(Rules(3, 3), seed=7)
+    >>> print(game.board)
+    . 2 . / . . . / . 2 .
+    >>> game.play(Direction.UP)
+    4
+    >>> game.score, len(game.moves), game.over
+    (4, 1, False)
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        seed: int | None = None,
+        *,
+        index: int = 0,
+        start: Board | None = None,
+    ) -> None:
+        """A new game; `index` counts the games of one seed, `start` replaces the two first tiles.
+
+        Without a seed one is drawn, and kept in `seed`.
+        """
+        self.rules = rules
+        self.seed = secrets.randbits(32) if seed is None else chance.checked_seed(seed)
+        self.index = index
+        self.key = chance.game_key(self.seed, index)
+        self.moves: list[Direction] = []
+        self.spawns: list[tuple[int, int]] = []
+        self.score = 0
+        self._threshold = chance.four_threshold(rules.p4)
+        self._past: list[tuple[Board, int]] = []
+        if start is None:
+            self.board = _trusted((0,) * rules.cells, rules.rows, rules.cols)
+            self._spawn()
+            self._spawn()
+        else:
+            rules.check(start)
+            self.board = start
+
+    @property
+    def over(self) -> bool:
+        """Whether no move is legal."""
+        return self.board.is_terminal
+
+    def play(self, direction: Direction | int) -> int:
+        """Make a legal move, let a tile spawn, and return the reward."""
+        legal, reward, after = self.board.move(direction)
+        if not legal:
+            raise ValueError(f"{Direction(direction)} is not legal on {self.board}")
+        self._past.append((self.board, self.score))
+        self.moves.append(Direction(direction))
+        self.board = after
+        self.score += reward
+        self._spawn()
+        return reward
+
+    def undo(self) -> bool:
+        """Take the last move back; False if there is none. The same move spawns the same tile."""
+        if not self._past:
+            return False
+        self.board, self.score = self._past.pop()
+        self.moves.pop()
+        self.spawns.pop()
+        return True
+
+    def _spawn(self) -> None:
+        """Put the next tile on the board."""
+        word = chance.word(self.key, len(self.spawns))
+        self.board, cell, rank = spawned(self.board, word, self._threshold)
+        self.spawns.append((cell, rank))
+
+
+def spawned(after: Board, word: int, threshold: tuple[int, int]) -> tuple[Board, int, int]:
+    """The board after the spawn that a word draws, with the cell and the rank of the new tile.
+
+    `threshold` is `chance.four_threshold` of the rules' p4.
+    """
+    empty = [cell for cell, rank in enumerate(after.ranks) if rank == 0]
+    which, rank = chance.draw_spawn(word, len(empty), threshold)
+    return after.place(empty[which], rank), empty[which], rank

@@ -1,0 +1,31 @@
+"""Where lab2048 keeps what it makes: one folder, and how a small file is put there safely."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def home() -> Path:
+    """The folder of all data: `LAB2048_HOME`, or the platform's user data folder."""
+    if chosen := os.environ.get("LAB2048_HOME"):
+        return Path(chosen).expanduser().absolute()
+    import platformdirs
+
+    return platformdirs.user_data_path("lab2048", appauthor=False)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Put `text` at `path` so that a reader, or a crash, meets the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

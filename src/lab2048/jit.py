@@ -1,0 +1,133 @@
+"""How kernels are compiled: ahead of their first call, and kept on disk.
+
+Numba's own cache notices a change in the file of a kernel but not in a helper of another file,
+and would run old machine code. So the cache folder is named after a hash of the package's source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+import numpy as np
+from numba.core import config, event
+
+from lab2048.home import home
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+U = np.uint64
+"""Every constant of a board kernel is a `U(...)`: an untyped int would turn it into int64."""
+
+_KEPT_FOLDERS = 3
+
+
+def kernel(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Compile a function for this one signature, from the cache where it is there."""
+    return _compiled(signature, nogil=True)
+
+
+def inline(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """The same for a building block: kernels that call it take its code in.
+
+    A kernel that passes rows and columns as constants so gets code for just that board.
+    """
+    return _compiled(signature, nogil=True, inline="always")
+
+
+def _compiled(signature: str, **options: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    def compiled(function: Callable[P, T]) -> Callable[P, T]:
+        if config.DISABLE_JIT:
+            return _in_python(function)
+        # Numba reads the setting when a function is decorated; others' kernels keep theirs.
+        before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
+        try:
+            compiled: Callable[P, T] = numba.njit(signature, cache=True, **options)(function)
+        finally:
+            config.CACHE_DIR = before
+        return compiled
+
+    return compiled
+
+
+def _in_python(function: Callable[P, T]) -> Callable[P, T]:
+    """The function as it is, for NUMBA_DISABLE_JIT=1; 64-bit words may wrap, as in a kernel."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        with np.errstate(over="ignore"):
+            return function(*args, **kwargs)
+
+    return call
+
+
+@cache
+def cache_folder() -> Path:
+    """The folder of the kernels of this very source; older ones are cleared away."""
+    package = Path(__file__).parent
+    digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    folder = home() / "kernels" / digest.hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        folder.touch()
+    except OSError:  # a home that cannot be written: compile anew, this time only
+        return Path(tempfile.mkdtemp(prefix="lab2048-kernels-"))
+    others = [path for path in folder.parent.iterdir() if path != folder]
+    others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in others[_KEPT_FOLDERS - 1 :]:
+        shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+class _Announcer(event.Listener):  # type: ignore[misc]  # numba is Any here
+    """Says on stderr that kernels are being compiled, and which."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.depth = 0
+        self.seconds = 0.0
+        self.began = 0.0
+
+    def on_start(self, event: Any) -> None:
+        name = _our_kernel(event)
+        if name is None:
+            return
+        self.depth += 1
+        if self.depth == 1:
+            self.began = time.perf_counter()
+            if self.count == 0:
+                print("lab2048: compiling kernels, once for this machine", file=sys.stderr)
+            self.count += 1
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K  {self.count}: {name}", end="", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        if _our_kernel(event) is None:
+            return
+        self.depth -= 1
+        if self.depth == 0:
+            self.seconds += time.perf_counter() - self.began
+            if sys.stderr.isatty():
+                done = f"\r\x1b[K  {self.count} kernels in {self.seconds:.1f} s\r"
+                print(done, end="", file=sys.stderr, flush=True)
+
+
+def _our_kernel(event: Any) -> str | None:
+    """The name of the kernel that an event is about, if it is one of this package."""
+    function = event.data["dispatcher"].py_func
+    return function.__name__ if function.__module__.startswith("lab2048.") else None
+
+
+event.register("numba:compile", _Announcer())

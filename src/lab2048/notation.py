@@ -1,0 +1,158 @@
+"""Boards as people write them, and what is said when they write one wrong.
+
+Every message is one line that says what is wrong and what would be right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import re
+from collections.abc import Iterable, Sequence
+from typing import SupportsIndex
+
+MAX_RANK = 17
+"""131072, the largest tile that the rules allow on 16 cells."""
+DIGITS = "0123456789abcdefgh"
+"""A digit a rank: hexadecimal, and two more for 65536 and 131072."""
+
+Cells = tuple[tuple[int, ...], int, int]
+"""The rank of each cell, row by row; rows; columns."""
+Source = str | Iterable[Iterable[int]]
+Size = str | tuple[int, int] | None
+
+_EXAMPLE = "'2 4 . / . 8 . / 2 . .'"
+_TILES = "tiles are powers of two from 2 to 131072, and . or 0 is an empty cell"
+_RANK_OF_TILE = {0: 0} | {1 << rank: rank for rank in range(1, MAX_RANK + 1)}
+
+
+def short(value: object) -> str:
+    """The value as an error message shows it: on one line, and not too long."""
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def whole(value: object) -> int | None:
+    """The value as an int if it is a whole number (not a bool, not a float), else None."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # an array of several numbers has __index__ too
+        return None
+
+
+def where(cell: int, cols: int) -> str:
+    """A cell as a person counts."""
+    return f"row {cell // cols + 1}, column {cell % cols + 1}"
+
+
+def check_shape(rows: object, cols: object) -> tuple[int, int]:
+    """Rows and columns as ints, or a `ValueError` that says which boards there are."""
+    r, c = whole(rows), whole(cols)
+    if r is None or c is None or not (2 <= r <= 6 and 2 <= c <= 6 and r * c <= 16):
+        asked = f"{r}x{c}" if r is not None and c is not None else f"{rows!r} by {cols!r}"
+        raise ValueError(
+            f"a board has 2 to 6 rows, 2 to 6 columns and at most 16 cells, not {asked[:40]}"
+        )
+    return r, c
+
+
+def parse_shape(text: str) -> tuple[int, int]:
+    """Rows and columns of a board named like `4x3`."""
+    match = re.fullmatch(r"\s*([0-9]{1,4})\s*[xX×]\s*([0-9]{1,4})\s*", text)
+    if match is None:
+        raise ValueError(f"a board size is written ROWSxCOLS, such as 4x4, not {short(text)}")
+    return check_shape(int(match[1]), int(match[2]))
+
+
+def parse_cells(source: Source, size: Size = None) -> Cells:
+    """The cells of a board in any form that `lab2048.game.Board.parse` takes."""
+    shape = parse_shape(size) if isinstance(size, str) else size
+    if shape is not None:
+        shape = check_shape(*shape)
+    if not isinstance(source, str):
+        ranks, rows, cols = _from_tiles(source)
+    elif source.lstrip().startswith("["):
+        ranks, rows, cols = _from_json(source)
+    elif re.fullmatch(r"\s*[0-9a-hA-H]{3,}\s*", source):
+        ranks, rows, cols = _from_digits(source.strip(), shape)
+    else:
+        ranks, rows, cols = _from_text(source)
+    if shape is not None and shape != (rows, cols):
+        raise ValueError(f"the board is {rows}x{cols}, not {shape[0]}x{shape[1]}")
+    return ranks, rows, cols
+
+
+def _from_text(text: str) -> Cells:
+    """Rows of tiles parted by `/` or line breaks."""
+    rows = [line.split() for line in re.split(r"[/\n]", text.strip())]
+    if not any(rows):
+        raise ValueError(f"the board is empty text; write rows of tiles, such as {_EXAMPLE}")
+    return _from_rows([[_number(cell) for cell in row] for row in rows], rows)
+
+
+def _number(text: str) -> int | None:
+    """The number written in a cell (`.` is 0), or None where there is none."""
+    if text == ".":
+        return 0
+    return int(text) if re.fullmatch(r"[0-9]{1,7}", text) else None
+
+
+def _from_json(text: str) -> Cells:
+    """The JSON text of a nested list of tiles."""
+    try:
+        source = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError(
+            f"{short(text)} is not a nested list; write it like [[2, 4], [0, 8]]"
+        ) from None
+    return _from_tiles(source)
+
+
+def _from_tiles(source: object) -> Cells:
+    """Rows of tiles as numbers."""
+    try:
+        rows = [list(row) for row in source]  # type: ignore[attr-defined]
+    except TypeError:
+        raise ValueError(
+            f"{short(source)} is not a board; write it like {_EXAMPLE} or [[2, 4], [0, 8]]"
+        ) from None
+    return _from_rows([[whole(tile) for tile in row] for row in rows], rows)
+
+
+def _from_rows(tiles: list[list[int | None]], written: Sequence[Sequence[object]]) -> Cells:
+    """Rows of tiles; `written` is how they were given, for messages."""
+    cols = len(tiles[0]) if tiles else 0
+    for number, row in enumerate(tiles, 1):
+        if len(row) != cols:
+            raise ValueError(
+                f"row {number} has {len(row)} cells and row 1 has {cols}; "
+                "every row needs the same number"
+            )
+    check_shape(len(tiles), cols)
+    ranks = []
+    for cell, tile in enumerate(tile for row in tiles for tile in row):
+        rank = _RANK_OF_TILE.get(-1 if tile is None else tile)
+        if rank is None:
+            given = written[cell // cols][cell % cols]
+            shown = given if isinstance(given, str) else repr(given)
+            raise ValueError(f"{where(cell, cols)}: {shown[:20]} is not a tile; {_TILES}")
+        ranks.append(rank)
+    return tuple(ranks), len(tiles), cols
+
+
+def _from_digits(digits: str, shape: tuple[int, int] | None) -> Cells:
+    """One digit of rank a cell, of a square board unless a shape is given."""
+    side = math.isqrt(len(digits))
+    rows, cols = shape or (side, side)
+    if len(digits) != rows * cols or rows > 6:
+        wanted = (
+            f"a {rows}x{cols} board has {rows * cols} of them"
+            if shape
+            else "a square board has 4, 9 or 16 of them; any other needs its size (--board RxC)"
+        )
+        raise ValueError(f"{short(digits)} has {len(digits)} ranks; {wanted}")
+    rows, cols = check_shape(rows, cols)
+    return tuple(DIGITS.index(digit) for digit in digits.lower()), rows, cols

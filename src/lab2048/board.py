@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048 import chance
-from lab2048.jit import U, inline, kernel
+from lab2048.jit import IN_PYTHON, U, inline, kernel
 
 Words = NDArray[np.uint64]
 Table = NDArray[np.uint32]
@@ -39,7 +39,7 @@ PLAYER = U(chance.PLAYER)
 
 OVERFLOW = 1 << 28
 """Set in a reward when two 32768s merged: the game has to go on as a `lab2048.game.Board`."""
-LONGEST_TABLE = 5
+LONGEST_TABLE = 4 if IN_PYTHON else 5
 """Longer lines are slid cell by cell: a table for 6 would take 200 MB."""
 
 

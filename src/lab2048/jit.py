@@ -28,6 +28,9 @@ T = TypeVar("T")
 U = np.uint64
 """Every constant of a board kernel is a `U(...)`: an untyped int would turn it into int64."""
 
+IN_PYTHON = bool(config.DISABLE_JIT)
+"""Whether kernels run as plain Python (NUMBA_DISABLE_JIT=1)."""
+
 _KEPT_FOLDERS = 3
 
 
@@ -46,7 +49,7 @@ def inline(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def _compiled(signature: str, **options: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
     def compiled(function: Callable[P, T]) -> Callable[P, T]:
-        if config.DISABLE_JIT:
+        if IN_PYTHON:
             return _in_python(function)
         # Numba reads the setting when a function is decorated; others' kernels keep theirs.
         before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())

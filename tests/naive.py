@@ -1,0 +1,117 @@
+"""2048 on lists of tiles and fractions: slow, obviously right, and sharing nothing with the package.
+
+A grid is a list of rows, a row a list of tiles, 0 where a cell is empty.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+Grid = list[list[int]]
+
+SHAPES = [(r, c) for r in range(2, 7) for c in range(2, 7) if r * c <= 16]
+UP, RIGHT, DOWN, LEFT = range(4)
+
+
+def slide_row_left(row: list[int]) -> tuple[list[int], int]:
+    """Push the tiles together, merge equal neighbours from the left, push together again."""
+    tiles = [tile for tile in row if tile != 0]
+    out = []
+    reward = 0
+    while tiles:
+        if len(tiles) >= 2 and tiles[0] == tiles[1]:
+            out.append(2 * tiles[0])
+            reward += 2 * tiles[0]
+            tiles = tiles[2:]
+        else:
+            out.append(tiles[0])
+            tiles = tiles[1:]
+    return out + [0] * (len(row) - len(out)), reward
+
+
+def transpose(grid: Grid) -> Grid:
+    return [list(column) for column in zip(*grid, strict=True)]
+
+
+def mirror(grid: Grid) -> Grid:
+    return [row[::-1] for row in grid]
+
+
+def flip(grid: Grid) -> Grid:
+    return grid[::-1]
+
+
+def move(grid: Grid, direction: int) -> tuple[Grid, int]:
+    """The afterstate and the reward; the same grid where the move is illegal."""
+    if direction == UP:
+        after, reward = move(transpose(grid), LEFT)
+        return transpose(after), reward
+    if direction == DOWN:
+        after, reward = move(transpose(grid), RIGHT)
+        return transpose(after), reward
+    if direction == RIGHT:
+        after, reward = move(mirror(grid), LEFT)
+        return mirror(after), reward
+    rows = [slide_row_left(row) for row in grid]
+    return [row for row, _ in rows], sum(reward for _, reward in rows)
+
+
+def legal_moves(grid: Grid) -> list[int]:
+    return [direction for direction in range(4) if move(grid, direction)[0] != grid]
+
+
+def empty_cells(grid: Grid) -> list[tuple[int, int]]:
+    return [(r, c) for r, row in enumerate(grid) for c, tile in enumerate(row) if tile == 0]
+
+
+def spawns(grid: Grid, p4: Fraction) -> list[tuple[Fraction, Grid]]:
+    """Every outcome that has a chance, with it."""
+    empty = empty_cells(grid)
+    out = []
+    for r, c in empty:
+        for tile, chance in ((2, 1 - p4), (4, p4)):
+            if chance > 0:
+                after = [list(row) for row in grid]
+                after[r][c] = tile
+                out.append((chance / len(empty), after))
+    return out
+
+
+def images(grid: Grid) -> list[Grid]:
+    """All images of the same shape, in the order of the package's symmetry numbers."""
+    out = []
+    for base in [grid, transpose(grid)] if len(grid) == len(grid[0]) else [grid]:
+        out += [base, mirror(base), flip(base), flip(mirror(base))]
+    return out
+
+
+def packed(grid: Grid) -> int:
+    """The number whose hexadecimal digits are the ranks, the last cell first."""
+    digits = [f"{tile.bit_length() - 1 if tile else 0:x}" for row in grid for tile in row]
+    return int("".join(reversed(digits)), 16)
+
+
+def unpacked(number: int, rows: int, cols: int) -> Grid:
+    digits = f"{number:0{rows * cols}x}"[::-1]
+    ranks = [int(digit, 16) for digit in digits]
+    tiles = [2**rank if rank else 0 for rank in ranks]
+    return [tiles[r * cols : (r + 1) * cols] for r in range(rows)]
+
+
+def age(grid: Grid) -> int:
+    return sum(sum(row) for row in grid)
+
+
+def text(grid: Grid) -> str:
+    return " / ".join(" ".join(str(tile) if tile else "." for tile in row) for row in grid)
+
+
+def perft(grid: Grid, depth: int) -> int:
+    """How many ways there are to go on for `depth` moves, spawns of 2 and 4 told apart."""
+    if depth == 0:
+        return 1
+    total = 0
+    for direction in legal_moves(grid):
+        for _, following in spawns(move(grid, direction)[0], Fraction(1, 10)):
+            total += perft(following, depth - 1)
+    return total

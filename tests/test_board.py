@@ -1,0 +1,185 @@
+"""`lab2048.board`: the packed kernels against the naive game, and published counts."""
+
+from __future__ import annotations
+
+import itertools
+
+import naive
+import numpy as np
+import pytest
+from conftest import WITH_JIT, grids
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab2048 import Board, board, chance
+from lab2048.jit import U, kernel
+
+
+def direct(line: list[int], length: int) -> tuple[int, int]:
+    """A line of ranks slid left, by the naive game: packed, with the reward."""
+    tiles = [2**rank if rank else 0 for rank in line]
+    slid, reward = naive.slide_row_left(tiles)
+    if max(slid) > 2**15:
+        return -1, reward
+    return naive.packed([slid]), reward
+
+
+@kernel("void(uint64[::1], uint64[::1], uint64[::1], uint32[::1], int64)")
+def slide_all(left, right, rewards, table, length):
+    """Every line of a length, slid both ways."""
+    for line in range(left.size):
+        left[line] = board.slide_rows(U(line), U(0), table, 1, length)
+        right[line] = board.slide_rows(U(line), U(1), table, 1, length)
+        rewards[line] = board.reward_rows(U(line), table, 1, length)
+
+
+LONGEST = 4 if WITH_JIT else 3
+
+
+@pytest.mark.parametrize(
+    "length",
+    [
+        *range(2, LONGEST + 1),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in range(LONGEST + 1, 7) if WITH_JIT),
+    ],
+)
+def test_every_line_slides_both_ways_as_the_naive_one(length):
+    lines = 16**length
+    left, right, rewards = (np.empty(lines, np.uint64) for _ in range(3))
+    slide_all(left, right, rewards, board.table(length), length)
+    expected, gained = np.empty(lines, np.int64), np.empty(lines, np.int64)
+    # itertools counts with its last place fastest, which is cell 0
+    for line, cells in enumerate(itertools.product(range(16), repeat=length)):
+        expected[line], gained[line] = direct(list(cells[::-1]), length)
+    fits = expected >= 0
+    assert (left[fits] == expected[fits]).all()
+    assert (rewards[fits] == gained[fits]).all()
+    # what does not fit is flagged, and its reward is right beside the flag
+    assert (rewards[~fits] == gained[~fits] + board.OVERFLOW).all()
+    assert (~fits).sum() > 0
+    assert (rewards[fits] < board.OVERFLOW).all()
+    back = np.arange(lines, dtype=np.int64)
+    back = sum((back >> 4 * i & 15) << 4 * (length - 1 - i) for i in range(length))
+    slid = expected[back]
+    mirrored = sum((slid >> 4 * i & 15) << 4 * (length - 1 - i) for i in range(length))
+    assert (right[fits[back]] == mirrored[fits[back]]).all()
+
+
+@given(grids())
+def test_kernels_agree_with_the_naive_game(grid):
+    rows, cols = len(grid), len(grid[0])
+    packed = U(naive.packed(grid))
+    across, down = board.table(cols), board.table(rows)
+    mask = int(board.legal(packed, rows, cols))
+    assert [d for d in range(4) if mask >> d & 1] == naive.legal_moves(grid)
+    for direction in range(4):
+        after, reward = naive.move(grid, direction)
+        found = board.reward(packed, U(direction), across, down, rows, cols)
+        assert int(found) & ~board.OVERFLOW == reward
+        if max(map(max, after)) <= 2**15:
+            assert int(found) == reward
+            slid = board.slide(packed, U(direction), across, down, rows, cols)
+            assert int(slid) == naive.packed(after)
+        else:
+            assert int(found) & board.OVERFLOW
+
+
+@given(grids())
+def test_symmetries_agree_with_the_naive_game(grid):
+    rows, cols = len(grid), len(grid[0])
+    packed = U(naive.packed(grid))
+    assert int(board.transpose(packed, rows, cols)) == naive.packed(naive.transpose(grid))
+    assert int(board.mirror(packed, rows, cols)) == naive.packed(naive.mirror(grid))
+    assert int(board.flip(packed, rows, cols)) == naive.packed(naive.flip(grid))
+    images = [naive.packed(image) for image in naive.images(grid)]
+    best, symmetry = board.canonical(packed, rows, cols)
+    assert (int(best), int(symmetry)) == (min(images), images.index(min(images)))
+    for image in images:
+        assert int(board.canonical(U(image), rows, cols)[0]) == int(best)
+
+
+@given(grids(largest=15))
+def test_sums_and_masks_agree_with_the_naive_game(grid):
+    packed = U(naive.packed(grid))
+    rows, cols = len(grid), len(grid[0])
+    tiles = [tile for row in grid for tile in row]
+    assert board.age(packed) == naive.age(grid)
+    assert board.max_rank(packed) == max(tile.bit_length() - 1 if tile else 0 for tile in tiles)
+    assert board.merged(packed) == sum(t * (t.bit_length() - 2) for t in tiles if t)
+    empty = ~board.occupied(packed) & board.all_cells(rows, cols)
+    cells = [cell for cell, tile in enumerate(tiles) if tile == 0]
+    assert int(empty) == sum(1 << 4 * cell for cell in cells)
+    if 0 < len(cells) < 16:
+        assert int(board.count(empty)) == len(cells)
+        assert [int(board.select(empty, U(k))) for k in range(len(cells))] == cells
+
+
+@given(
+    grids(),
+    st.integers(0, chance.MASK64),
+    st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_spawns_agree_with_python(grid, word, p4, no_upper, at_threshold):
+    threshold = chance.four_threshold(p4)
+    if no_upper:
+        word &= 0xFFFF_FFFF  # a word that some numbers of cells replace
+    if at_threshold:
+        word = word >> 32 << 32 | min(threshold[0], 0xFFFF_FFFF)  # one that needs a second word
+    position = Board.parse(grid)
+    if position.empty == 0:
+        return
+    which, rank = chance.draw_spawn(word, position.empty, threshold)
+    cell = [cell for cell, r in enumerate(position.ranks) if r == 0][which]
+    four = np.array(threshold, np.uint64)
+    found, found_rank = board.spawn(U(position.packed), U(word), four, position.rows, position.cols)
+    assert Board.from_packed(int(found), position.rows, position.cols) == position.place(cell, rank)
+    assert int(found_rank) == rank
+
+
+@given(st.integers(0, chance.MASK64), st.integers(0, 2**63))
+def test_words_agree_with_python(seed, index):
+    assert int(board.mix(U(seed))) == chance.mix(seed)
+    assert int(board.game_key(U(seed), U(index))) == chance.game_key(seed, index)
+
+
+@given(st.integers(0, chance.MASK64), st.integers(1, 16))
+def test_bounded_agrees_with_python(word, n):
+    for w in (word, word & 0xFFFF_FFFF):
+        k, last = board.bounded(U(w), U(n))
+        assert (int(k), int(last)) == chance.bounded(w, n)
+
+
+@kernel("int64(uint64, int64, uint32[::1])")
+def perft(position, depth, table):
+    """Ways to go on for `depth` moves on 4x4; the last spawns are counted, not made."""
+    total = 0
+    for direction in range(4):
+        after = board.slide(position, U(direction), table, table, 4, 4)
+        if after == position:
+            continue
+        empty = ~board.occupied(after)
+        if depth == 1:
+            total += 2 * np.int64(board.count(empty & board.CELLS))
+            continue
+        for cell in range(16):
+            if (after >> U(4 * cell)) & U(15) == U(0):
+                for rank in (1, 2):
+                    total += perft(after | (U(rank) << U(4 * cell)), depth - 1, table)
+    return total
+
+
+PERFT = [(1, 112), (2, 11_536), (3, 1_124_032), (4, 104_575_264)]
+
+
+@pytest.mark.parametrize(("depth", "nodes"), PERFT if WITH_JIT else PERFT[:2])
+def test_perft(depth, nodes):
+    #  2 . . .
+    #  . . . .      two 2s in opposite corners
+    #  . . . .
+    #  . . . 2
+    start = Board.parse("2 . . . / . . . . / . . . . / . . . 2")
+    assert perft(U(start.packed), depth, board.table(4)) == nodes
+    if depth <= 2:
+        assert naive.perft([list(row) for row in start.tiles], depth) == nodes

@@ -1,4 +1,4 @@
-"""2048 on lists of tiles and fractions: slow, obviously right, and sharing nothing with the package.
+"""2048 on lists of tiles and fractions: slow, obviously right, sharing nothing with the package.
 
 A grid is a list of rows, a row a list of tiles, 0 where a cell is empty.
 """

@@ -267,7 +267,7 @@ BAD_BOARDS = {
 
 @pytest.mark.parametrize("text", BAD_BOARDS, ids=lambda text: text[:20])
 def test_a_bad_board_is_refused_in_one_line(text):
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError, match=r".") as caught:
         Board.parse(text)
     assert BAD_BOARDS[text] in str(caught.value)
     assert len(str(caught.value)) < 200
@@ -376,7 +376,7 @@ def test_undo_takes_back_and_the_same_move_spawns_the_same_tile():
 
 def test_an_illegal_move_is_refused_and_changes_nothing():
     game = Game(Rules(2, 2), seed=1, start=Board.parse("2 4 / . ."))
-    with pytest.raises(ValueError, match="left is not legal on 2 4 / . ."):
+    with pytest.raises(ValueError, match=r"left is not legal on 2 4 / \. \."):
         game.play(Direction.LEFT)
     assert str(game.board) == "2 4 / . ."
     assert game.moves == []

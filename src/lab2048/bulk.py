@@ -335,6 +335,7 @@ def random_games(
     seed = chance.checked_seed(seed)
     if start is not None:
         rules.check(start)
+    _games_kernel(rules.rows, rules.cols)  # compiled once, before the threads all ask for it
     workers = threads or os.cpu_count() or 1
     size = max(1, min(16384, -(-games // (4 * workers))))
     out = np.zeros((games, 4), np.int64)

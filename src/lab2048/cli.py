@@ -192,8 +192,10 @@ def tour(
         TimeRemainingColumn,
     )
 
+    from lab2048.chance import checked_seed
     from lab2048.game import Rules
 
+    checked_seed(seed)
     boards = [Rules(3, 3), Rules(4, 4)]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     results = {}

@@ -7,6 +7,9 @@
     info          "action_mask": int8, 1 for each move that is legal now
                   "illegal": whether the move just asked for was not legal; it changed nothing
 
+`gymnasium.make("lab2048.env:lab2048/Game-v0")` makes one without an import; `import lab2048.env`
+makes the name known, so that `lab2048/Game-v0` is enough.
+
 After `reset(seed=s)` the games are numbers 0, 1, 2, ... of seed s, as `lab2048.game.Game` plays
 them; board j of a vector environment plays those of seed s + j.
 """
@@ -23,6 +26,7 @@ from lab2048 import chance
 from lab2048.game import Board, Direction, Game, Rules, spawned
 from lab2048.notation import MAX_RANK
 from lab2048.picture import picture
+from lab2048.registration import register_envs
 
 try:
     import gymnasium
@@ -30,6 +34,8 @@ try:
     from gymnasium.vector.utils import batch_space
 except ImportError as error:
     raise ImportError("this needs Gymnasium: pip install 'lab2048[gym]'") from error
+
+register_envs()
 
 Ranks = NDArray[np.uint8]
 

@@ -2,25 +2,31 @@
 
 Numba's own cache notices a change in the file of a kernel but not in a helper of another file,
 and would run old machine code. So the cache folder is named after a hash of the package's source.
+Nor does it notice a damaged file: a list of checksums, the folder's *seal*, tells which ones to
+throw away.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import sys
 import tempfile
+import threading
 import time
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core import config, event
 
-from lab2048.home import home
+from lab2048.home import home, write_atomically
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,6 +38,7 @@ IN_PYTHON = bool(config.DISABLE_JIT)
 """Whether kernels run as plain Python (NUMBA_DISABLE_JIT=1)."""
 
 _KEPT_FOLDERS = 3
+_one_at_a_time = threading.RLock()
 
 
 def kernel(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -52,12 +59,15 @@ def _compiled(signature: str, **options: Any) -> Callable[[Callable[P, T]], Call
         if IN_PYTHON:
             return _in_python(function)
         # Numba reads the setting when a function is decorated; others' kernels keep theirs.
-        before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
-        try:
-            compiled: Callable[P, T] = numba.njit(signature, cache=True, **options)(function)
-        finally:
-            config.CACHE_DIR = before
-        return compiled
+        with _one_at_a_time:
+            before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
+            try:
+                dispatcher = numba.njit(signature, cache=True, **options)(function)
+            finally:
+                config.CACHE_DIR = before
+            if dispatcher.stats.cache_misses:
+                _seal(cache_folder())
+        return cast(Callable[P, T], dispatcher)
 
     return compiled
 
@@ -87,11 +97,38 @@ def cache_folder() -> Path:
         folder.touch()
     except OSError:  # a home that cannot be written: compile anew, this time only
         return Path(tempfile.mkdtemp(prefix="lab2048-kernels-"))
+    _remove_damaged(folder)
     others = [path for path in folder.parent.iterdir() if path != folder]
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for old in others[_KEPT_FOLDERS - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
     return folder
+
+
+def _checksums(folder: Path) -> dict[str, int]:
+    """A checksum of every cached file."""
+    files = sorted(folder.rglob("*.nb[ci]"))
+    return {path.relative_to(folder).as_posix(): zlib.crc32(path.read_bytes()) for path in files}
+
+
+def _seal(folder: Path) -> None:
+    """Write down what the cached files are; without it they are still used, but not checked."""
+    with suppress(OSError):
+        write_atomically(folder / "seal.json", json.dumps(_checksums(folder)))
+
+
+def _remove_damaged(folder: Path) -> None:
+    """Throw away the cached files that are not what they were; they are compiled anew."""
+    try:
+        sealed = json.loads((folder / "seal.json").read_text("utf-8"))
+        # a file that is not listed was written by a process that has not sealed it yet
+        damaged = [name for name, s in _checksums(folder).items() if sealed.get(name, s) != s]
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, AttributeError):
+        damaged = list(_checksums(folder))
+    for name in damaged:
+        (folder / name).unlink(missing_ok=True)
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]  # numba is Any here

@@ -5,33 +5,36 @@ from __future__ import annotations
 Colour = tuple[int, int, int]
 
 BACKGROUND: Colour = (187, 173, 160)
-DARK_TEXT: Colour = (110, 100, 90)
-LIGHT_TEXT: Colour = (255, 255, 255)
 
-# From pale to strong and from yellow to violet: lightness falls all the way, so that the order
-# can be told without seeing hues.
+# From yellow over red to violet, each darker than the one before: the order of the tiles can be
+# told without seeing hues.
 _TILES: list[Colour] = [
     (205, 193, 180),  # empty
-    (240, 231, 219),  # 2
-    (237, 220, 190),  # 4
-    (229, 160, 95),
-    (222, 132, 70),
-    (211, 104, 62),
-    (198, 78, 54),
-    (190, 140, 40),
-    (172, 124, 28),
-    (152, 108, 20),
-    (132, 94, 14),
-    (112, 80, 10),  # 2048
-    (20, 120, 120),
-    (16, 98, 116),
-    (18, 76, 110),
-    (60, 58, 120),
-    (86, 44, 112),
-    (52, 20, 72),  # 131072
+    (243, 235, 213),  # 2
+    (238, 214, 173),
+    (244, 191, 129),
+    (248, 167, 96),
+    (250, 141, 74),
+    (246, 118, 70),  # 64
+    (238, 95, 77),
+    (226, 76, 88),
+    (209, 61, 99),
+    (189, 51, 108),
+    (169, 43, 115),  # 2048
+    (147, 37, 120),
+    (126, 31, 122),
+    (104, 29, 120),
+    (82, 29, 113),
+    (61, 29, 101),
+    (42, 28, 86),  # 131072
 ]
 
 
 def tile_colour(rank: int) -> Colour:
     """The colour of the tile of a rank, 0 for an empty cell."""
     return _TILES[rank]
+
+
+def text_colour(rank: int) -> Colour:
+    """The colour of the number on that tile."""
+    return (75, 65, 55) if rank <= 6 else (255, 255, 255)

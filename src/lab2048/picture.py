@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.game import Board
-from lab2048.palette import BACKGROUND, DARK_TEXT, LIGHT_TEXT, tile_colour
+from lab2048.palette import BACKGROUND, Colour, text_colour, tile_colour
 
 TILE = 64
 GAP = 8
@@ -33,11 +33,11 @@ def picture(board: Board) -> NDArray[np.uint8]:
         square = image[top : top + TILE, left : left + TILE]
         square[:] = tile_colour(rank)
         if rank:
-            _write(square, str(1 << rank), LIGHT_TEXT if rank > 2 else DARK_TEXT)
+            _write(square, str(1 << rank), text_colour(rank))
     return image
 
 
-def _write(square: NDArray[np.uint8], digits: str, colour: tuple[int, int, int]) -> None:
+def _write(square: NDArray[np.uint8], digits: str, colour: Colour) -> None:
     """Digits in the middle of a square, as large as there is room for."""
     rows = [".".join(_FONT[digit].split("/")[line] for digit in digits) for line in range(5)]
     bits = np.array([[mark == "#" for mark in row] for row in rows])

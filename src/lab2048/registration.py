@@ -1,4 +1,8 @@
-"""Tells Gymnasium what there is; loaded by its plugin entry point, so it imports almost nothing."""
+"""Tells Gymnasium what there is, without loading it.
+
+Gymnasium 1.0 no longer looks for plugins, so a name is known once a module has registered it:
+`lab2048.env` does, and `lab2048` itself where Gymnasium was imported before it.
+"""
 
 from __future__ import annotations
 

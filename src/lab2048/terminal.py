@@ -10,8 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 
 from rich.align import Align
+from rich.color import Color
 from rich.console import Console, Group
 from rich.live import Live
 from rich.style import Style
@@ -20,7 +22,7 @@ from rich.text import Text
 from lab2048 import chance
 from lab2048.game import Board, Direction, Game, Rules
 from lab2048.home import home, write_atomically
-from lab2048.palette import DARK_TEXT, LIGHT_TEXT, Colour, tile_colour
+from lab2048.palette import Colour, text_colour, tile_colour
 from lab2048.players import Player
 
 MOVE_KEYS = {
@@ -101,9 +103,14 @@ def need_terminal(what: str) -> None:
 # -- screen ------------------------------------------------------------------------------------
 
 
-def _style(colour: Colour, text: Colour) -> Style:
-    hexes = ["#{:02x}{:02x}{:02x}".format(*c) for c in (text, colour)]
-    return Style.parse(f"bold {hexes[0]} on {hexes[1]}")
+@cache
+def _style(rank: int) -> Style:
+    """How a tile looks."""
+
+    def colour(rgb: Colour) -> Color:
+        return Color.from_rgb(*rgb)
+
+    return Style(color=colour(text_colour(rank)), bgcolor=colour(tile_colour(rank)), bold=True)
 
 
 def draw_board(board: Board, room: int) -> Text:
@@ -118,8 +125,7 @@ def draw_board(board: Board, room: int) -> Text:
             for c, tile in enumerate(row):
                 rank = board.ranks[r * board.cols + c]
                 shown = str(tile or "·") if line == height // 2 else ""
-                style = _style(tile_colour(rank), LIGHT_TEXT if rank > 2 else DARK_TEXT)
-                text.append(shown.center(_TILE_WIDTH), style)
+                text.append(shown.center(_TILE_WIDTH), _style(rank))
                 text.append(" " if c + 1 < board.cols else "\n")
         text.append("\n" * (gap if r + 1 < board.rows else 0))
     return text
@@ -128,7 +134,8 @@ def draw_board(board: Board, room: int) -> Text:
 def draw_screen(console: Console, board: Board, head: str, note: str, keys: str) -> Group:
     """A whole screen: a line above the board, one below it, and the keys."""
     body = draw_board(board, console.height - _AROUND)
-    lines = [Text(head, style="bold"), Text(), body, Text(note), Text(keys, style="dim")]
+    # a space where a line is empty, so that nothing jumps when it is filled
+    lines = [Text(head, style="bold"), Text(" "), body, Text(note or " "), Text(keys, style="dim")]
     return Group(*(Align.center(line) for line in lines))
 
 
@@ -181,17 +188,17 @@ WATCH_KEYS = "space: pause   +/-: faster, slower   q: quit"
 
 def play(rules: Rules, seed: int | None) -> Game:
     """A person plays until they quit; returns the last game."""
+    game = Game(rules, seed)
     need_terminal("play")
     best = BestScores.load()
-    game = Game(rules, seed)
     console = Console()
     note = best.trouble
     undone = False  # a game with a move taken back does not count for the best score
 
     def screen() -> Group:
         head = f"{rules.name}   score {game.score:,}   best {best.of(rules):,}"
-        said = "game over: n for a new one, u to take the last move back" if game.over else note
-        return draw_screen(console, game.board, head, said, PLAY_KEYS)
+        said = [text for text in ("game over" if game.over else "", note) if text]
+        return draw_screen(console, game.board, head, "; ".join(said), PLAY_KEYS)
 
     with (
         keyboard() as keys,

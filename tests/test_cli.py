@@ -1,0 +1,194 @@
+"""The command line: what it prints, and what it says of bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import lab2048
+from lab2048 import cli
+
+
+def run(*arguments, **environment):
+    """A command as a user runs it."""
+    return subprocess.run(
+        [sys.executable, "-m", "lab2048", *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """A command run in this process: exit code, output, errors."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["lab2048", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        code = stopped.value.code
+        return code or 0, *capsys.readouterr()
+
+    return call
+
+
+def test_version(command):
+    assert command("--version") == (0, f"lab2048 {lab2048.__version__}\n", "")
+
+
+def test_without_a_command_it_shows_what_there_is(command):
+    code, out, _ = command()
+    assert code == 0
+    for name in ("play", "watch", "probe", "tour", "bench"):
+        assert name in out
+    assert "engine" in command("bench")[1]
+
+
+def test_probe_as_json(command):
+    code, out, err = command("probe", "2 2 / . .", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {
+        "board": "2 2 / . .",
+        "rules": {"rows": 2, "cols": 2, "p4": 0.1},
+        "terminal": False,
+        "moves": {
+            "up": {"legal": False, "reward": None, "after": None},
+            "right": {"legal": True, "reward": 4, "after": ". 4 / . ."},
+            "down": {"legal": True, "reward": 0, "after": ". . / 2 2"},
+            "left": {"legal": True, "reward": 4, "after": "4 . / . ."},
+        },
+    }
+
+
+def test_probe_takes_every_form_and_the_largest_tiles(command):
+    for form in (["[[2, 2], [0, 0]]"], ["1100"], ["1100", "--board", "2x2"], ["2 2\n0 0"]):
+        assert json.loads(command("probe", *form, "--json")[1])["board"] == "2 2 / . ."
+    _, out, _ = command("probe", "65536 65536 / . .", "--json", "--p4", "0.5")
+    assert json.loads(out)["moves"]["left"] == {
+        "legal": True,
+        "reward": 131072,
+        "after": "131072 . / . .",
+    }
+    assert json.loads(out)["rules"]["p4"] == 0.5
+    assert json.loads(command("probe", "2 4 / 4 2", "--json")[1])["terminal"] is True
+
+
+def test_probe_for_people(command):
+    code, out, _ = command("probe", "2 4 . / . 8 . / 2 . .")
+    assert code == 0
+    assert "3x3, age 16, 5 empty, largest tile 8" in out
+    assert "4 4 . / . 8 . / . . ." in out
+    assert "no move is legal" in command("probe", "2 4 / 4 2")[1]
+
+
+BAD = {
+    ("probe", "3 . / . ."): "row 1, column 1: 3 is not a tile; tiles are powers of two",
+    ("probe", "1 . / . ."): "1 is not a tile",
+    ("probe", "-2 4 / 2 2"): "-2 is not a tile",
+    ("probe", ". . / . 262144"): "262144 is not a tile",
+    ("probe", ". . / ."): "every row needs the same number",
+    ("probe", ""): "the board is empty text",
+    ("probe", "2 4 8"): "a board has 2 to 6 rows",
+    ("probe", "110", "--board", "2x2"): "a 2x2 board has 4 of them",
+    ("probe", "2 2 / . .", "--board", "3x3"): "the board is 2x2, not 3x3",
+    ("probe", "2 2 / . .", "--board", "9"): "a board size is written ROWSxCOLS",
+    ("probe", "2 2 / . .", "--p4", "nan"): "p4, the chance of a 4, is a number from 0 to 1",
+    ("probe", "2 2 / . .", "--p4", "-1"): "p4, the chance of a 4",
+    ("probe", "2 2 / . .", "--p4", "x"): "Invalid value for '--p4'",
+    ("probe",): "Missing argument",
+    ("probe", "2 2 / . .", "more"): "unexpected extra argument",
+    ("play", "7x2"): "a board has 2 to 6 rows, 2 to 6 columns and at most 16 cells, not 7x2",
+    ("play", "1x2"): "not 1x2",
+    ("play", "4x5"): "not 4x5",
+    ("play", "big"): "a board size is written ROWSxCOLS",
+    ("play", "--p4", "1.5"): "p4, the chance of a 4",
+    ("play", "--seed", "-1"): "a seed is a whole number",
+    ("play",): "play needs a terminal",
+    ("watch", "rndom"): "there is no player 'rndom'; did you mean random?",
+    ("watch", "random", "--speed", "0"): "--speed is from",
+    ("tour", "--games", "0"): "'--games'",
+    ("tour", "--seed", "-3"): "a seed is a whole number",
+    ("nonsense",): "No such command 'nonsense'",
+    ("bench", "nonsense"): "No such command 'nonsense'",
+    ("--nonsense",): "No such option: --nonsense",
+}
+
+
+@pytest.mark.parametrize("arguments", BAD, ids=" ".join)
+def test_bad_input_is_answered_in_one_line(arguments, command, monkeypatch):
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        code, out, err = command(*arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("lab2048: ") and err.count("\n") == 1
+    assert BAD[arguments] in err
+    assert len(err) < 250
+
+
+def test_watch_without_a_terminal_prints_the_last_board():
+    done = run("watch", "random", "--board", "3x3", "--seed", "3")
+    assert done.returncode == 0 and done.stderr == ""
+    game_over = done.stdout.splitlines()
+    assert len(game_over) == 4
+    assert game_over[-1].endswith("seed 3")
+    assert run("watch", "random", "--board", "3x3", "--seed", "3").stdout == done.stdout
+
+
+def test_tour_prints_a_table_and_json_is_all_there_is_on_stdout():
+    done = run("tour", "--games", "100")
+    assert done.returncode == 0
+    assert "3x3" in done.stdout and "4x4" in done.stdout
+    done = run("tour", "--games", "100", "--seed", "9", "--json")
+    small, large = json.loads(done.stdout)
+    assert (small["board"], large["board"], small["games"], small["seed"]) == ("3x3", "4x4", 100, 9)
+    assert 100 < small["score"]["mean"] < 300
+    assert 700 < large["score"]["mean"] < 1500
+
+
+@pytest.mark.slow
+def test_bench_prints_every_figure_as_json():
+    done = run("bench", "engine", "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert list(figures) == [
+        "random_play_moves_per_second",
+        "vector_env_steps_per_second",
+        "import_seconds",
+        "signature",
+        "machine",
+    ]
+    assert figures["random_play_moves_per_second"].keys() == {"3x3", "4x4"}
+    # far below any machine's speed: this tells a broken measurement, not a slow machine
+    assert min(figures["random_play_moves_per_second"].values()) > 1e5
+    assert figures["vector_env_steps_per_second"] > 1e5
+    assert 0 < figures["import_seconds"] < 5
+    assert "random play on 4x4" in run("bench", "engine").stdout
+
+
+def test_a_reader_that_leaves_is_no_error():
+    command = (
+        f"{sys.executable} -m lab2048 probe '2 2 / . .' --json | head -c 1; echo ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert "Traceback" not in done.stderr and "Error" not in done.stderr
+
+
+def test_an_error_of_the_programs_own_is_one_line_too(command, monkeypatch):
+    monkeypatch.setattr("lab2048.cli._probe_json", lambda *_: 1 / 0)
+    code, _, err = command("probe", "2 2 / . .", "--json")
+    assert code == 1
+    assert err == "lab2048: ZeroDivisionError: division by zero (LAB2048_DEBUG=1 shows where)\n"
+    monkeypatch.setattr(
+        "lab2048.cli._probe_json", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+    )
+    assert command("probe", "2 2 / . .", "--json")[0] == 130

@@ -1,0 +1,56 @@
+"""The playthroughs under `golden/`: what the engine did once, it still does, and rightly."""
+
+from __future__ import annotations
+
+import re
+
+import naive
+import pytest
+from playthrough import FOLDER, playthrough
+
+NAMES = ["up", "right", "down", "left"]
+
+
+def read(rows, cols):
+    return (FOLDER / f"{rows}x{cols}.txt").read_text()
+
+
+def test_every_shape_has_a_playthrough_and_there_is_no_other():
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {f"{r}x{c}" for r, c in naive.SHAPES}
+
+
+@pytest.mark.parametrize(("rows", "cols"), naive.SHAPES)
+def test_the_engine_still_plays_the_same_game(rows, cols):
+    for number, (now, then) in enumerate(
+        zip(playthrough(rows, cols).splitlines(), read(rows, cols).splitlines(), strict=True), 1
+    ):
+        assert now == then, f"line {number}"
+
+
+def parse(text):
+    return [[0 if cell == "." else int(cell) for cell in row.split()] for row in text.split("/")]
+
+
+@pytest.mark.parametrize(("rows", "cols"), naive.SHAPES)
+def test_the_naive_game_agrees_with_every_line(rows, cols):
+    grid, score = None, 0
+    for block in read(rows, cols).split("\n\n")[1:-1]:
+        found = dict(re.findall(r"^(\w+):? (.*)$", block, re.MULTILINE))
+        if "move" in found:
+            direction, reward, total = re.fullmatch(
+                r"\d+: (\w+), reward (\d+), score (\d+)", found["move"]
+            ).groups()
+            grid, gained = naive.move(grid, NAMES.index(direction))
+            score += gained
+            assert (gained, score) == (int(reward), int(total))
+            assert parse(found["after"]) == grid
+            tile, cell = map(int, re.match(r"(\d+) on cell (\d+)", found["spawn"]).groups())
+            assert grid[cell // cols][cell % cols] == 0
+            grid[cell // cols][cell % cols] = tile
+            assert parse(found["board"]) == grid
+        grid = parse(found["board"])
+        legal = [f"{NAMES[d]} +{naive.move(grid, d)[1]}" for d in naive.legal_moves(grid)]
+        assert found["legal"] == (", ".join(legal) or "none")
+        assert found["age"].startswith(f"{naive.age(grid)}, empty {len(naive.empty_cells(grid))},")
+    assert naive.legal_moves(grid) == []
+    assert f"over: score {score}, largest tile {max(map(max, grid))}" in read(rows, cols)

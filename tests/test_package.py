@@ -1,0 +1,232 @@
+"""The package as a whole: what it imports, what it caches, what it ships."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import lab2048
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "lab2048"
+
+# Data flows one way: a module may import from those before it.
+ORDER = [
+    "home",
+    "chance",
+    "jit",
+    "board",
+    "notation",
+    "game",
+    "players",
+    "bulk",
+    "palette",
+    "picture",
+    "registration",
+    "env",
+    "terminal",
+    "bench",
+    "cli",
+    "__main__",
+]
+
+
+def python(code, **environment):
+    """What a piece of code prints in a new interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+# -- shape -------------------------------------------------------------------------------------
+
+
+def test_modules_import_only_from_those_before_them():
+    assert {path.stem for path in PACKAGE.glob("*.py")} == {"__init__", *ORDER}
+    for place, name in enumerate(ORDER):
+        tree = ast.parse((PACKAGE / f"{name}.py").read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lab2048."):
+                used = [node.module.split(".")[1]]
+            elif isinstance(node, ast.ImportFrom) and node.module == "lab2048":
+                used = [alias.name for alias in node.names]
+            else:
+                continue
+            assert set(used) <= set(ORDER[:place]), f"{name} imports {used}"
+
+
+def test_every_public_name_is_there():
+    for name in lab2048.__all__:
+        assert getattr(lab2048, name) is not None
+    assert set(lab2048.__all__) <= set(dir(lab2048))
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = lab2048.nothing
+
+
+def test_type_checkers_are_told_the_same_names():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    blocks = [n for n in tree.body if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
+    told = {alias.asname for node in blocks[0].body for alias in node.names}
+    assert told | {"__version__"} == set(lab2048.__all__)
+
+
+# -- imports -----------------------------------------------------------------------------------
+
+
+def test_importing_and_parsing_load_no_numba():
+    code = (
+        "import sys, lab2048\n"
+        "heavy = {'numpy', 'numba', 'rich', 'gymnasium', 'torch', 'matplotlib'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        "board = lab2048.Board.parse('2 4 . / . 8 . / 2 . .')\n"
+        "board.legal_moves, board.canonical(), lab2048.Game(lab2048.Rules(4, 4), 1).play(0)\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        "import lab2048.cli\n"
+        "assert not (heavy - {'rich'}) & set(sys.modules)\n"
+    )
+    python(code)
+
+
+def test_probe_needs_no_kernel(own_home):
+    code = (
+        "import sys; from lab2048 import cli\n"
+        "sys.argv = ['lab2048', 'probe', '2 2 / . .', '--json']\n"
+        "try: cli.main()\n"
+        "except SystemExit: assert 'numba' not in sys.modules\n"
+    )
+    python(code)
+    assert not own_home.exists()
+
+
+# -- the kernel cache --------------------------------------------------------------------------
+
+PLAY = (
+    "from lab2048 import Rules, random_games; import numba\n"
+    "print(random_games(Rules(2, 2), 10, seed=1).score.tolist(), repr(numba.config.CACHE_DIR))\n"
+)
+
+
+def test_kernels_are_compiled_once_and_it_is_said(own_home):
+    first, second = python(PLAY), python(PLAY)
+    assert first.stdout == second.stdout
+    assert first.stderr == "lab2048: compiling kernels, once for this machine\n"
+    assert second.stderr == ""
+    assert first.stdout.endswith("''\n")  # other packages' kernels go where they always went
+    assert len(list((own_home / "kernels").iterdir())) == 1
+
+
+@pytest.mark.slow
+def test_damaged_kernels_are_compiled_anew(own_home):
+    first = python(PLAY)
+    files = [*own_home.rglob("*.nbi"), *own_home.rglob("*.nbc")]
+    assert len(files) > 20
+    for number, path in enumerate(files):
+        data = path.read_bytes()
+        middle = len(data) // 2
+        path.write_bytes(
+            [b"", data[:middle], data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]][
+                number % 3
+            ]
+        )
+    second, third = python(PLAY), python(PLAY)
+    assert first.stdout == second.stdout == third.stdout
+    assert third.stderr == ""
+
+
+@pytest.mark.slow
+def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    assert python(PLAY, LAB2048_HOME=str(blocked)).stdout == python(PLAY).stdout
+
+
+def test_another_source_has_another_cache_and_old_ones_are_cleared(own_home):
+    code = (
+        "import pathlib, sys\n"
+        "from lab2048 import jit\n"
+        "folder = jit.cache_folder()\n"
+        "real = pathlib.Path.read_bytes\n"
+        "for n in range(5):\n"
+        "    pathlib.Path.read_bytes = lambda path: real(path) + b'# %d' % n\n"
+        "    jit.cache_folder.cache_clear()\n"
+        "    assert jit.cache_folder() != folder\n"
+        "    folder = jit.cache_folder()\n"
+        "print(len(list(folder.parent.iterdir())))\n"
+    )
+    assert python(code).stdout == "3\n"
+
+
+# -- what is shipped ---------------------------------------------------------------------------
+
+
+def test_the_signature_is_the_one_written_down():
+    """It changes only with the engine's behaviour, and then the change log says so."""
+    from lab2048.bench import signature
+
+    found = signature()
+    stated = re.findall(r"[Ss]ignature (\d+)", (ROOT / "CHANGELOG.md").read_text())
+    assert str(found) == stated[0]
+    assert str(found) in (ROOT / "docs" / "results.md").read_text()
+
+
+def test_versions_agree():
+    version = lab2048.__version__
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_torch_is_pinned_where_it_is_named():
+    assert "torch==2.13.0" in (ROOT / "constraints.txt").read_text().splitlines()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needs = [need for needs in project["optional-dependencies"].values() for need in needs]
+    assert [need for need in needs if need.startswith("torch")] == ["torch==2.13.0"]
+    assert not any("torch" in need for need in project["dependencies"])
+
+
+@pytest.mark.slow
+def test_the_wheel_works_outside_the_checkout(tmp_path):
+    """Built, installed into an environment of its own, and used from another folder."""
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    constraints = ["--constraint", str(ROOT / "constraints.txt")]
+    subprocess.run([*pip, *constraints, f"{wheel}[gym]"], check=True, capture_output=True)
+    home = {**os.environ, "LAB2048_HOME": str(tmp_path / "home")}
+    home.pop("PYTHONPATH", None)
+
+    def use(*command):
+        run = [str(venv / "bin" / command[0]), *command[1:]]
+        done = subprocess.run(
+            run, capture_output=True, text=True, cwd=tmp_path, env=home, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert use("lab2048", "--version") == f"lab2048 {lab2048.__version__}\n"
+    assert '"legal": true' in use("lab2048", "probe", "2 2 / . .", "--json")
+    assert "4x4" in use("lab2048", "tour", "--games", "50")
+    code = (
+        "import gymnasium, importlib.resources, lab2048\n"
+        "assert importlib.resources.files('lab2048').joinpath('py.typed').is_file()\n"
+        "env = gymnasium.make_vec('lab2048.env:lab2048/Game-v0', 2, rows=2, cols=2)\n"
+        "print(env.reset(seed=1)[0].shape, lab2048.__file__)\n"
+    )
+    shape, _, path = use("python", "-c", code).strip().rpartition(" ")
+    assert shape == "(2, 2, 2)"
+    assert Path(path).is_relative_to(venv)

@@ -119,6 +119,7 @@ PLAY = (
 )
 
 
+@pytest.mark.slow
 def test_kernels_are_compiled_once_and_it_is_said(own_home):
     first, second = python(PLAY), python(PLAY)
     assert first.stdout == second.stdout

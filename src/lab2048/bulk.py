@@ -328,7 +328,7 @@ def random_games(
 
     >>> results = random_games(Rules(4, 4), 1000, seed=1)
     >>> int(results.max_tile.max())
-    256
+    512
     """
     if games < 0 or first < 0:
         raise ValueError(f"games and first are at least 0, not {games} and {first}")

@@ -245,7 +245,7 @@ def _print_tour(results: dict[str, Results], games: int, seed: int) -> None:
     for name, found in results.items():
         tiles, counts = _reach(found)
         half = 1.96 * float(found.score.std(ddof=1)) / games**0.5 if games > 1 else float("nan")
-        reached = [f"{tile}: {n / games:.1%}" for tile, n in zip(tiles, counts, strict=True)]
+        reached = [f"{tile}: {100 * n / games:.3g}%" for tile, n in zip(tiles, counts, strict=True)]
         table.add_row(
             name,
             f"{found.score.mean():,.1f}",

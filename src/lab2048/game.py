@@ -425,8 +425,8 @@ class Game:
 
     >>> game = Game(Rules(3, 3), seed=7)
     >>> print(game.board)
-    . 2 . / . . . / . 2 .
-    >>> game.play(Direction.UP)
+    . . . / . . . / 2 . 2
+    >>> game.play(Direction.LEFT)
     4
     >>> game.score, len(game.moves), game.over
     (4, 1, False)

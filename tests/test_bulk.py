@@ -1,4 +1,4 @@
-"""`lab2048.bulk`: whole games in lanes are the games that `Game` plays, and play is random play."""
+"""`lab2048.bulk` and `lab2048.lanes`: games in lanes are those of `Game`, and play is random."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from conftest import WITH_JIT
 from test_chance import seed_for
 
-from lab2048 import Board, Game, Rules, bulk, chance, random_games
+from lab2048 import Board, Game, Rules, chance, lanes, random_games
 from lab2048.players import random_player
 
 # every way through the kernels: square or not, lines with a table or without
@@ -102,9 +102,10 @@ def test_games_may_begin_above_32768():
 
 
 def test_a_start_without_a_move_is_a_game_of_no_moves():
-    start = Board.parse("2 4 / 4 2")
-    results = random_games(Rules(2, 2), 5, start=start)
-    assert results.moves.tolist() == results.score.tolist() == [0] * 5
+    for text, tile in [("2 4 / 4 2", 4), (". . / . .", 0)]:
+        results = random_games(Rules(2, 2), 5, start=Board.parse(text))
+        assert results.moves.tolist() == results.score.tolist() == [0] * 5
+        assert results.max_tile.tolist() == [tile] * 5
 
 
 def test_bad_arguments_are_refused():
@@ -119,8 +120,8 @@ def test_bad_arguments_are_refused():
 def test_the_choice_tables_list_the_moves_of_a_mask():
     for mask in range(16):
         moves = [d for d in range(4) if mask >> d & 1]
-        assert int(bulk.CHOICES[mask]) == len(moves)
-        assert [int(bulk.CHOICE[mask]) >> 8 * k & 255 for k in range(len(moves))] == moves
+        assert int(lanes.CHOICES[mask]) == len(moves)
+        assert [int(lanes.CHOICE[mask]) >> 8 * k & 255 for k in range(len(moves))] == moves
 
 
 if WITH_JIT:
@@ -148,9 +149,9 @@ if WITH_JIT:
         games = np.arange(state.shape[1], dtype=np.uint64)
         four = np.array(chance.four_threshold(0.1), np.uint64)
         everywhere = np.ones(state.shape[1], np.bool_)
-        bulk.restart(state, everywhere, np.zeros_like(games), games, four, 3, 5)
+        lanes.restart(state, everywhere, np.zeros_like(games), games, four, 3, 5)
         ranks = np.empty((state.shape[1], 15), np.uint8)
-        bulk.observe(state, ranks, np.empty((state.shape[1], 4), np.int8))
+        lanes.observe(state, ranks, np.empty((state.shape[1], 4), np.int8))
         pairs = np.argsort(ranks == 0, axis=1, kind="stable")[:, :2]
         places = np.bincount(pairs[:, 0] * 15 + pairs[:, 1], minlength=225)
         assert (places > 0).sum() == 15 * 14 // 2

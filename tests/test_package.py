@@ -26,6 +26,7 @@ ORDER = [
     "notation",
     "game",
     "players",
+    "lanes",
     "bulk",
     "palette",
     "picture",

@@ -125,7 +125,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
     ) -> None:
-        from lab2048 import bulk
+        from lab2048 import lanes
         from lab2048.board import table
 
         if num_envs < 1:
@@ -140,8 +140,8 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         self.single_observation_space, self.single_action_space = _spaces(self.rules)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._bulk = bulk
-        self._step = bulk.step_kernel(rows, cols)
+        self._lanes = lanes
+        self._step = lanes.step_kernel(rows, cols)
         self._tables = table(cols), table(rows)
         self._threshold = chance.four_threshold(self.rules.p4)
         self._four = np.array(self._threshold, np.uint64)
@@ -226,7 +226,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         for j in [j for j in self._wide if which[j]]:
             del self._wide[j]
         rows, cols = self.rules.rows, self.rules.cols
-        self._bulk.restart(self._state, which, self._seeds, self._games, self._four, rows, cols)
+        self._lanes.restart(self._state, which, self._seeds, self._games, self._four, rows, cols)
 
     def _begin_next(self, which: NDArray[np.bool_]) -> None:
         """The next game on every board asked for."""
@@ -237,7 +237,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         """Observations and info of all boards as they are."""
         ranks = np.empty((self.num_envs, self.rules.cells), np.uint8)
         masks = np.empty((self.num_envs, 4), np.int8)
-        self._bulk.observe(self._state, ranks, masks)
+        self._lanes.observe(self._state, ranks, masks)
         for j, board in self._wide.items():
             ranks[j], masks[j] = board.ranks, _action_mask(board)
         everywhere = np.ones(self.num_envs, np.bool_)
@@ -265,7 +265,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         outgrown = np.flatnonzero(rewards >= OVERFLOW).tolist()
         for j in {*outgrown, *self._wide}:
             legal, reward, after = self._board(j).move(int(moves[j]))
-            rewards[j] = reward if legal else self._bulk.ILLEGAL
+            rewards[j] = reward if legal else self._lanes.ILLEGAL
             if legal:
                 words[j] = (int(words[j]) + chance.GOLDEN) & chance.MASK64
                 word = chance.mix(int(words[j]))

@@ -1,0 +1,354 @@
+"""Kernels for many boards at once: whole games of the random player, and one step of each board.
+
+Boards are taken 64 at a time, in *lanes*. Every stage of a move is a short loop over all lanes,
+without branches, which the compiler turns into vector code; lanes that are not in use go along,
+and nobody looks at them. What is rare (a word that has to be replaced, for the draw to be exactly
+uniform) is only noticed in the loop, and mended after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab2048.board import (
+    GOLDEN,
+    LOW_HALF,
+    OVERFLOW,
+    PLAYER,
+    Table,
+    Words,
+    age,
+    all_cells,
+    bounded,
+    count,
+    game_key,
+    legal,
+    max_rank,
+    merged,
+    mix,
+    occupied,
+    rank_at,
+    reward_rows,
+    select,
+    slide_rows,
+    spawn,
+    start_board,
+    transpose,
+)
+from lab2048.jit import U, inline, kernel
+
+Counts = NDArray[np.int64]
+
+LANES = 64
+ILLEGAL = -1
+"""Stands in place of the reward of a move that was not legal."""
+
+_LEGAL = [[d for d in range(4) if mask >> d & 1] for mask in range(16)]
+CHOICES = np.array([len(moves) for moves in _LEGAL], np.uint64)
+"""How many moves a mask of legal moves has."""
+CHOICE = np.array([sum(d << 8 * k for k, d in enumerate(moves)) for moves in _LEGAL], np.uint64)
+"""The moves of a mask, one a byte."""
+
+
+# -- stages: each does one thing in every lane --------------------------------------------------
+
+
+@inline("uint64(uint64[::1], uint64[::1], uint64[::1])")
+def choose_moves(masks: Words, words: Words, chosen: Words) -> U:
+    """A uniformly random legal move a lane; not 0 if some word has to be replaced."""
+    rare = U(0)
+    for j in range(LANES):
+        words[j] += GOLDEN
+        product = (mix(words[j]) >> U(32)) * CHOICES[masks[j]]
+        chosen[j] = (CHOICE[masks[j]] >> ((product >> U(32)) << U(3))) & U(3)
+        rare |= U((product & LOW_HALF) < U(4))
+    return rare
+
+
+@inline("void(uint64[::1], uint64[::1], uint64[::1])")
+def mend_choices(masks: Words, words: Words, chosen: Words) -> None:
+    """The moves again, with words replaced where they must be."""
+    for j in range(LANES):
+        k, _ = bounded(mix(words[j]), CHOICES[masks[j]])
+        chosen[j] = (CHOICE[masks[j]] >> (k << U(3))) & U(3)
+
+
+@inline("void(uint64[::1], uint64[::1], uint64[::1], int64, int64)")
+def turn_boards(boards: Words, chosen: Words, turned: Words, rows: int, cols: int) -> None:
+    """The boards so that columns are rows: of squares where the move is vertical, else of all."""
+    for j in range(LANES):
+        turned[j] = transpose(boards[j], rows, cols)
+        if rows == cols:
+            horizontal = U(0) - (chosen[j] & U(1))
+            turned[j] ^= (turned[j] ^ boards[j]) & horizontal
+
+
+@inline("void(uint64[::1], uint64[::1], uint64[::1], uint32[::1], uint32[::1], int64, int64)")
+def slide_boards(
+    boards: Words, turned: Words, chosen: Words, across: Table, down: Table, rows: int, cols: int
+) -> None:
+    """Slide the rows of `turned`; on rectangles those of the boards too, either may be wanted."""
+    for j in range(LANES):
+        side = ((chosen[j] + U(1)) >> U(1)) & U(1)
+        turned[j] = slide_rows(turned[j], side, down, cols, rows)
+        if rows != cols:
+            boards[j] = slide_rows(boards[j], side, across, rows, cols)
+
+
+@inline(
+    "void(uint64[::1], uint64[::1], uint64[::1], uint32[::1], uint32[::1], uint64[::1], "
+    "int64, int64)"
+)
+def sum_rewards(
+    boards: Words,
+    turned: Words,
+    chosen: Words,
+    across: Table,
+    down: Table,
+    gained: Words,
+    rows: int,
+    cols: int,
+) -> None:
+    """The reward a lane, of boards that were turned; see `board.OVERFLOW`."""
+    for j in range(LANES):
+        gained[j] = reward_rows(turned[j], down, cols, rows)
+        if rows != cols:
+            horizontal = U(0) - (chosen[j] & U(1))
+            straight = reward_rows(boards[j], across, rows, cols)
+            gained[j] ^= (gained[j] ^ straight) & horizontal
+
+
+@inline("void(uint64[::1], uint64[::1], uint64[::1], int64, int64)")
+def turn_back(boards: Words, turned: Words, chosen: Words, rows: int, cols: int) -> None:
+    """The afterstates in `turned`, from the boards that were slid."""
+    for j in range(LANES):
+        horizontal = U(0) - (chosen[j] & U(1))
+        straight = turned[j] if rows == cols else boards[j]
+        back = transpose(turned[j], cols, rows)
+        turned[j] = back ^ ((back ^ straight) & horizontal)
+
+
+@inline("uint64(uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint64, int64, int64)")
+def spawn_tiles(
+    after: Words, words: Words, boards: Words, fours: Words, threshold: U, rows: int, cols: int
+) -> U:
+    """`board.spawn` a lane; not 0 if some word has to be replaced.
+
+    What it makes of a board that is full, or empty, is no board.
+    """
+    rare = U(0)
+    for j in range(LANES):
+        words[j] += GOLDEN
+        word = mix(words[j])
+        empty = ~occupied(after[j]) & all_cells(rows, cols)
+        product = (word >> U(32)) * count(empty)
+        low = word & LOW_HALF
+        four = U(low < threshold)
+        cell = select(empty, product >> U(32)) & U(15)
+        boards[j] = after[j] | ((U(1) + four) << (cell << U(2)))
+        fours[j] += four
+        close = U((product & LOW_HALF) < U(16)) & U(empty != U(0))
+        rare |= close | U(low == threshold)
+    return rare
+
+
+@inline("void(uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int64, int64)")
+def mend_spawns(
+    after: Words, words: Words, boards: Words, fours: Words, four: Words, rows: int, cols: int
+) -> None:
+    """The spawns again, with words replaced where they must be."""
+    for j in range(LANES):
+        if ~occupied(after[j]) & all_cells(rows, cols):
+            word = mix(words[j])
+            boards[j], rank = spawn(after[j], word, four, rows, cols)
+            fours[j] += (rank - U(1)) - U((word & LOW_HALF) < four[0])
+
+
+@inline("uint64(uint64[::1], uint64[::1], int64, int64)")
+def find_moves(boards: Words, masks: Words, rows: int, cols: int) -> U:
+    """The legal moves a lane; not 0 if some board has none."""
+    ended = U(0)
+    for j in range(LANES):
+        masks[j] = legal(boards[j], rows, cols)
+        ended |= U(masks[j] == U(0))
+    return ended
+
+
+# -- whole games -------------------------------------------------------------------------------
+
+# What a lane knows, a row of `lanes` each; the last two are the game's number and first turn.
+BOARD, MASK, CHOSEN, TURNED, WORD, OWN, FOURS, GAME, SINCE = range(9)
+
+
+@inline("void(uint64[:, ::1], int64, uint64, uint64, uint64[::1], int64, int64)")
+def begin_game(lanes: Words, j: int, key: U, begin: U, four: Words, rows: int, cols: int) -> None:
+    """Put the game `key` into a lane; it starts with `begin`, or with two spawns if that is 0."""
+    lanes[BOARD, j], lanes[FOURS, j], lanes[WORD, j] = begin, U(0), key
+    if begin == U(0):
+        lanes[BOARD, j], lanes[FOURS, j] = start_board(key, four, rows, cols)
+        lanes[WORD, j] = key + GOLDEN + GOLDEN
+    lanes[OWN, j] = mix(key ^ PLAYER)
+    lanes[MASK, j] = legal(lanes[BOARD, j], rows, cols)
+
+
+@cache
+def games_kernel(rows: int, cols: int) -> Callable[..., None]:
+    """The kernel that plays whole random games on this board."""
+
+    @kernel(
+        "void(uint64, uint64, uint64, uint64[::1], uint32[::1], uint32[::1], "
+        "uint64[::1], uint64[:, ::1])"
+    )
+    def play(
+        seed: U,
+        first: U,
+        begin: U,
+        four: Words,
+        across: Table,
+        down: Table,
+        last: Words,
+        counts: Words,
+    ) -> None:
+        """Games first, first + 1, ...: the last board of each, its moves and its spawned 4s."""
+        n = min(LANES, last.size)  # lanes in use
+        started = turn = U(0)
+        nothing = U(last.size)  # no game's number
+        lanes = np.zeros((9, LANES), np.uint64)
+        lanes[GAME] = nothing
+        boards, masks, chosen, turned = lanes[BOARD], lanes[MASK], lanes[CHOSEN], lanes[TURNED]
+        words, own, fours = lanes[WORD], lanes[OWN], lanes[FOURS]
+        ended = U(1)
+        while True:
+            j = 0 if ended else n
+            while j < n:  # lanes whose game has ended get the next one, or the last lane's
+                if masks[j]:
+                    j += 1
+                    continue
+                game = lanes[GAME, j]
+                if game != nothing:
+                    last[game] = lanes[BOARD, j]
+                    counts[game, 0] = turn - lanes[SINCE, j]
+                    counts[game, 1] = lanes[FOURS, j]
+                if started == nothing:
+                    n -= 1
+                    lanes[:, j] = lanes[:, n]
+                    continue
+                begin_game(lanes, j, game_key(seed, first + started), begin, four, rows, cols)
+                lanes[GAME, j], lanes[SINCE, j] = started, turn
+                started += U(1)
+            if n == 0:
+                return
+            turn += U(1)
+            if choose_moves(masks, own, chosen):
+                mend_choices(masks, own, chosen)
+            turn_boards(boards, chosen, turned, rows, cols)
+            slide_boards(boards, turned, chosen, across, down, rows, cols)
+            turn_back(boards, turned, chosen, rows, cols)
+            if spawn_tiles(turned, words, boards, fours, four[0], rows, cols):
+                mend_spawns(turned, words, boards, fours, four, rows, cols)
+            ended = find_moves(boards, masks, rows, cols)
+
+    return play
+
+
+@kernel("void(uint64[::1], uint64[:, ::1], uint64, uint64, int64[:, ::1])")
+def summarise(last: Words, counts: Words, begin: U, spawned: U, out: Counts) -> None:
+    """Score, moves and largest rank of each game, and whether two 32768s merged on the way.
+
+    `spawned` is the number of tiles that spawned before the first move.
+    """
+    for i in range(last.size):
+        moves, fours = np.int64(counts[i, 0]), np.int64(counts[i, 1])
+        tiles = moves + np.int64(spawned)
+        out[i, 0] = merged(last[i]) - merged(begin) - 4 * fours
+        out[i, 1] = moves
+        out[i, 2] = max_rank(last[i])
+        out[i, 3] = age(last[i]) != age(begin) + 2 * tiles + 2 * fours
+
+
+# -- one step of many boards -------------------------------------------------------------------
+
+
+@inline("void(uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1])")
+def undo_illegal(
+    before: Words, boards: Words, words: Words, masks: Words, chosen: Words, gained: Words
+) -> None:
+    """Lanes whose move was not legal, or did not fit, as they were; the former gain ILLEGAL."""
+    for j in range(LANES):
+        legal = (masks[j] >> chosen[j]) & U(1)
+        fits = U(gained[j] < U(OVERFLOW))
+        made = U(0) - (legal & fits)
+        boards[j] = before[j] ^ ((before[j] ^ boards[j]) & made)
+        words[j] -= GOLDEN & ~made
+        gained[j] |= legal - U(1)  # all ones, which is -1, where it was not
+
+
+@cache
+def step_kernel(rows: int, cols: int) -> Callable[..., None]:
+    """The kernel that makes one move on each of many boards of this size."""
+
+    @kernel("void(uint64[:, ::1], int64[::1], uint64[::1], uint32[::1], uint32[::1], int64[::1])")
+    def step(
+        state: Words, actions: Counts, four: Words, across: Table, down: Table, rewards: Counts
+    ) -> None:
+        """Move and spawn on every board of `state`, whose rows are boards, words, legal moves.
+
+        The reward is ILLEGAL, and the board as it was, where the move is not legal. Where it has
+        the bit OVERFLOW the board is as it was too: the caller has to make that move.
+        """
+        lanes = np.zeros((8, LANES), np.uint64)
+        boards, words, masks, before = lanes[0], lanes[1], lanes[2], lanes[3]
+        chosen, turned, gained, fours = lanes[4], lanes[5], lanes[6], lanes[7]
+        for begin in range(0, actions.size, LANES):
+            n = min(LANES, actions.size - begin)
+            lanes[:3, :n] = state[:, begin : begin + n]
+            for j in range(n):
+                before[j] = boards[j]
+                chosen[j] = U(actions[begin + j])
+            turn_boards(boards, chosen, turned, rows, cols)
+            sum_rewards(boards, turned, chosen, across, down, gained, rows, cols)
+            slide_boards(boards, turned, chosen, across, down, rows, cols)
+            turn_back(boards, turned, chosen, rows, cols)
+            if spawn_tiles(turned, words, boards, fours, four[0], rows, cols):
+                mend_spawns(turned, words, boards, fours, four, rows, cols)
+            undo_illegal(before, boards, words, masks, chosen, gained)
+            find_moves(boards, masks, rows, cols)
+            state[:, begin : begin + n] = lanes[:3, :n]
+            for j in range(n):
+                rewards[begin + j] = np.int64(gained[j])
+
+    return step
+
+
+@kernel("void(uint64[:, ::1], boolean[::1], uint64[::1], uint64[::1], uint64[::1], int64, int64)")
+def restart(
+    state: Words,
+    which: NDArray[np.bool_],
+    seeds: Words,
+    games: Words,
+    four: Words,
+    rows: int,
+    cols: int,
+) -> None:
+    """Begin game `games[j]` of `seeds[j]` on every board asked for."""
+    for j in range(which.size):
+        if which[j]:
+            key = game_key(seeds[j], games[j])
+            board, _ = start_board(key, four, rows, cols)
+            state[0, j] = board
+            state[1, j] = key + GOLDEN + GOLDEN
+            state[2, j] = legal(board, rows, cols)
+
+
+@kernel("void(uint64[:, ::1], uint8[:, ::1], int8[:, ::1])")
+def observe(state: Words, ranks: NDArray[np.uint8], masks: NDArray[np.int8]) -> None:
+    """The ranks of every board, cell by cell, and its legal moves as four 0s and 1s."""
+    for j in range(state.shape[1]):
+        for cell in range(ranks.shape[1]):
+            ranks[j, cell] = rank_at(state[0, j], cell)
+        for direction in range(4):
+            masks[j, direction] = (state[2, j] >> U(direction)) & U(1)

@@ -12,7 +12,19 @@ import time
 import numpy as np
 
 from lab2048 import Rules, chance, random_games
-from lab2048.board import GOLDEN, PLAYER, bounded, game_key, mix, slide, spawn, start_board, table
+from lab2048.board import (
+    GOLDEN,
+    PLAYER,
+    Table,
+    Words,
+    bounded,
+    game_key,
+    mix,
+    slide,
+    spawn,
+    start_board,
+    table,
+)
 from lab2048.jit import U, kernel
 
 GAMES = 100_000
@@ -20,7 +32,7 @@ REPEATS = 9
 
 
 @kernel("int64(uint64, int64, uint64[::1], uint32[::1])")
-def plain_loop(seed, games, four, lines):
+def plain_loop(seed: U, games: int, four: Words, lines: Table) -> int:
     """The moves of so many games on 4x4."""
     total = 0
     after = np.empty(4, np.uint64)

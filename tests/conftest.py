@@ -29,15 +29,16 @@ def own_home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
-def ranks(largest: int) -> st.SearchStrategy[int]:
+def usual_ranks(largest: int) -> st.SearchStrategy[int]:
     """Mostly small ranks and empty cells, so that much merges and moves."""
     return st.one_of(st.just(0), st.integers(1, 3), st.integers(0, largest))
 
 
 @st.composite
-def grids(draw, shapes=tuple(naive.SHAPES), largest=14):
+def grids(draw, largest=14, ranks=None):
     """A grid of tiles of any shape."""
-    rows, cols = draw(st.sampled_from(shapes))
-    cells = draw(st.lists(ranks(largest), min_size=rows * cols, max_size=rows * cols))
+    rows, cols = draw(st.sampled_from(naive.SHAPES))
+    kind = usual_ranks(largest) if ranks is None else ranks
+    cells = draw(st.lists(kind, min_size=rows * cols, max_size=rows * cols))
     tiles = [2**rank if rank else 0 for rank in cells]
     return [tiles[r * cols : (r + 1) * cols] for r in range(rows)]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import naive
 
-from lab2048 import Board, Direction, Game, Rules, chance
-from lab2048.players import random_player
+from lab2048 import Board, Direction, Game, Rules
+from lab2048.players import random_player, take_turn
 
 FOLDER = Path(__file__).parent / "golden"
 SEED = 2048
@@ -22,15 +22,15 @@ def playthrough(rows: int, cols: int) -> str:
     """The whole file."""
     rules = Rules(rows, cols, P4.get((rows, cols), 0.1))
     game = Game(rules, SEED)
-    own = chance.player_key(game.key)
     lines = [f"lab2048 {rules.name}, p4 {rules.p4:g}, seed {SEED}, random player", ""]
     lines += _position(game.board)
     while not game.over:
-        direction = random_player(game.board, chance.word(own, len(game.moves)))
-        after = game.board.move(direction).after
-        reward = game.play(direction)
-        cell, rank = game.spawns[-1]
-        p = (rules.p4 if rank == 2 else 1 - rules.p4) / after.empty
+        before = game.board
+        reward = take_turn(game, random_player)
+        direction = game.moves[-1]
+        after = before.move(direction).after
+        (spawn,) = [s for s in rules.spawns(after) if s.board == game.board]
+        cell, rank, p = spawn.cell, spawn.rank, spawn.probability
         lines += ["", f"move {len(game.moves)}: {direction}, reward {reward}, score {game.score}"]
         lines += [f"after: {after}", f"spawn: {1 << rank} on cell {cell}, chance {p:.6f}"]
         lines += _position(game.board)
@@ -52,4 +52,6 @@ def _position(board: Board) -> list[str]:
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for rows, cols in naive.SHAPES:
-        (FOLDER / f"{rows}x{cols}.txt").write_text(playthrough(rows, cols))
+        (FOLDER / f"{rows}x{cols}.txt").write_text(
+            playthrough(rows, cols), encoding="utf-8", newline="\n"
+        )

@@ -68,7 +68,13 @@ def test_probe_as_json(command):
 
 
 def test_probe_takes_every_form_and_the_largest_tiles(command):
-    for form in (["[[2, 2], [0, 0]]"], ["1100"], ["1100", "--board", "2x2"], ["2 2\n0 0"]):
+    for form in (
+        ["2", "2", "/", ".", "."],
+        ["[[2, 2], [0, 0]]"],
+        ["1100"],
+        ["1100", "--board", "2x2"],
+        ["2 2\n0 0"],
+    ):
         assert json.loads(command("probe", *form, "--json")[1])["board"] == "2 2 / . ."
     _, out, _ = command("probe", "65536 65536 / . .", "--json", "--p4", "0.5")
     assert json.loads(out)["moves"]["left"] == {
@@ -103,7 +109,7 @@ BAD = {
     ("probe", "2 2 / . .", "--p4", "-1"): "p4, the chance of a 4",
     ("probe", "2 2 / . .", "--p4", "x"): "Invalid value for '--p4'",
     ("probe",): "Missing argument",
-    ("probe", "2 2 / . .", "more"): "unexpected extra argument",
+    ("probe", "2 2 / . .", "more"): "row 2 has 3 cells and row 1 has 2",
     ("play", "7x2"): "a board has 2 to 6 rows, 2 to 6 columns and at most 16 cells, not 7x2",
     ("play", "1x2"): "not 1x2",
     ("play", "4x5"): "not 4x5",
@@ -117,7 +123,7 @@ BAD = {
     ("tour", "--seed", "-3"): "a seed is a whole number",
     ("nonsense",): "No such command 'nonsense'",
     ("bench", "nonsense"): "No such command 'nonsense'",
-    ("--nonsense",): "No such option: --nonsense",
+    ("--nonsense",): "No such option: --nonsense (--help shows what there is)",
 }
 
 
@@ -174,13 +180,22 @@ def test_bench_prints_every_figure_as_json():
 
 
 def test_a_reader_that_leaves_is_no_error():
-    command = (
-        f"{sys.executable} -m lab2048 probe '2 2 / . .' --json | head -c 1; echo ${{PIPESTATUS[0]}}"
-    )
-    done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert "Traceback" not in done.stderr and "Error" not in done.stderr
+    probe = f"{sys.executable} -m lab2048 probe '2 2 / . .' --json | true"
+    for buffered in ("", "1"):
+        done = subprocess.run(
+            ["bash", "-c", probe + "; echo ${PIPESTATUS[0]}"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": buffered},
+            check=False,
+        )
+        assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_a_full_disk_behind_the_output_is_said():
+    command = f"{sys.executable} -m lab2048 probe '2 2 / . .' --json > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "lab2048: output: No space left on device\n")
 
 
 def test_an_error_of_the_programs_own_is_one_line_too(command, monkeypatch):
@@ -191,4 +206,4 @@ def test_an_error_of_the_programs_own_is_one_line_too(command, monkeypatch):
     monkeypatch.setattr(
         "lab2048.cli._probe_json", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
     )
-    assert command("probe", "2 2 / . .", "--json")[0] == 130
+    assert command("probe", "2 2 / . .", "--json") == (130, "", "lab2048: stopped\n")

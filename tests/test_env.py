@@ -235,13 +235,34 @@ def test_seeds_of_many_boards():
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="num_envs is at least 1"):
         GameVectorEnv(0)
-    with pytest.raises(ValueError, match="NEXT_STEP or SAME_STEP"):
+    with pytest.raises(ValueError, match="NextStep"):
         GameVectorEnv(1, autoreset_mode=AutoresetMode.DISABLED)
     env = GameVectorEnv(2)
     env.reset(seed=1)
-    for actions in ([0], [0, 4], [0, -1], [[0, 1]]):
-        with pytest.raises(ValueError, match="2 numbers from 0 to 3"):
+    for actions in ([0], [0, 4], [0, -1], [[0, 1]], [0.0, 1.7], [True, False]):
+        with pytest.raises(ValueError, match="2 whole numbers from 0 to 3"):
             env.step(np.array(actions))
+
+
+def test_more_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="render_mode is"):
+        GameVectorEnv(1, render_mode="human")
+    with pytest.raises(ValueError, match="has no options"):
+        GameVectorEnv(1).reset(options={"start": "2 . / . ."})
+    env = GameEnv()
+    env.reset(seed=1)
+    for action in (1.7, 4, -1, None):
+        with pytest.raises(ValueError, match="a direction is"):
+            env.step(action)
+
+
+def test_the_mode_may_be_named_and_a_game_may_begin_anywhere():
+    mode = GameVectorEnv(1, autoreset_mode="SameStep").metadata["autoreset_mode"]
+    assert mode is AutoresetMode.SAME_STEP
+    env = GameEnv(2, 2)
+    for start in ("2 4 / . .", Board.parse("2 4 / . ."), [[2, 4], [0, 0]]):
+        observation, _ = env.reset(options={"start": start})
+        assert observation.tolist() == [[1, 2], [0, 0]]
 
 
 def test_gymnasiums_wrappers_work_on_it():
@@ -267,7 +288,7 @@ def test_the_vector_environment_renders_every_board():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_ppo_of_stable_baselines3_learns_from_it():
+def test_ppo_of_stable_baselines3_trains_on_it():
     from stable_baselines3 import PPO
     from stable_baselines3.common.env_checker import check_env as check_for_ppo
 

@@ -224,6 +224,8 @@ def test_all_forms_of_one_board():
         "2 4 0 / 0 8 0 / 2 0 0",
         " 2 4 ./. 8 ./2 . . ",
         "2 4 .\n. 8 .\n2 . .",
+        "2 4 . /\n. 8 . /\n2 . .",
+        "2,4,0;0,8,0;2,0,0",
         "120030100",
         [[2, 4, 0], [0, 8, 0], [2, 0, 0]],
         "[[2, 4, 0], [0, 8, 0], [2, 0, 0]]",
@@ -338,7 +340,21 @@ def test_a_p4_that_is_no_chance_is_refused(p4):
         Rules(4, 4, p4)
 
 
-@pytest.mark.parametrize("direction", [-1, 4, "up", 1.0, None])
+def test_a_direction_may_be_named():
+    board = Board.parse("2 . / . .")
+    assert board.move("right") == board.move(Direction.RIGHT) == board.move(np.int64(1))
+    assert Game(Rules(2, 2), 1, start=board).play("down") == 0
+
+
+def test_a_symmetry_that_is_none_is_refused():
+    for symmetry in (-1, 8, 1.0, None):
+        with pytest.raises(ValueError, match="a symmetry is a number from 0 to 7"):
+            Board.parse("2 . / . .").image(symmetry)
+        with pytest.raises(ValueError, match="a symmetry is a number from 0 to 7"):
+            direction_on_image(0, symmetry)
+
+
+@pytest.mark.parametrize("direction", [-1, 4, "UP", "north", 1.0, None])
 def test_a_direction_that_is_none_is_refused(direction):
     with pytest.raises(ValueError, match="a direction is 0"):
         Board.parse("2 . / . .").move(direction)
@@ -394,6 +410,14 @@ def test_p4_of_0_and_1_spawn_only_2s_and_only_4s():
 def test_a_seed_that_is_none_is_refused(seed):
     with pytest.raises(ValueError, match="a seed is a whole number"):
         Game(Rules(4, 4), seed)
+
+
+def test_seeds_of_numpy_and_a_game_at_a_glance():
+    game = Game(Rules(4, 4), np.int64(7), index=np.uint8(1))
+    assert game.board == Game(Rules(4, 4), 7, index=1).board
+    assert repr(game) == "<Game 4x4, seed 7, 0 moves, score 0>"
+    with pytest.raises(ValueError, match="the index of a game is a whole number"):
+        Game(Rules(4, 4), 7, index=-1)
 
 
 def test_without_a_seed_games_differ():

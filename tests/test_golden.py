@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 import naive
 import pytest
-from playthrough import FOLDER, playthrough
+from playthrough import FOLDER, P4, playthrough
 
 NAMES = ["up", "right", "down", "left"]
 
@@ -46,11 +47,19 @@ def test_the_naive_game_agrees_with_every_line(rows, cols):
             assert parse(found["after"]) == grid
             tile, cell = map(int, re.match(r"(\d+) on cell (\d+)", found["spawn"]).groups())
             assert grid[cell // cols][cell % cols] == 0
+            chances = naive.spawns(grid, Fraction(P4.get((rows, cols), 0.1)))
             grid[cell // cols][cell % cols] = tile
+            (p,) = [p for p, board in chances if board == grid]
+            assert found["spawn"].endswith(f", chance {float(p):.6f}")
             assert parse(found["board"]) == grid
         grid = parse(found["board"])
         legal = [f"{NAMES[d]} +{naive.move(grid, d)[1]}" for d in naive.legal_moves(grid)]
         assert found["legal"] == (", ".join(legal) or "none")
-        assert found["age"].startswith(f"{naive.age(grid)}, empty {len(naive.empty_cells(grid))},")
+        images = [naive.packed(image) for image in naive.images(grid)]
+        digits = f"{min(images):0{rows * cols}x}"[::-1]
+        assert found["age"] == (
+            f"{naive.age(grid)}, empty {len(naive.empty_cells(grid))}, "
+            f"canonical {digits} by symmetry {images.index(min(images))}"
+        )
     assert naive.legal_moves(grid) == []
     assert f"over: score {score}, largest tile {max(map(max, grid))}" in read(rows, cols)

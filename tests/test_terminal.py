@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -58,7 +59,7 @@ class Session:
 
     def wait_for_board(self, game):
         """Read until the screen shows this very position."""
-        tiles = [[str(tile or "·") for tile in row] for row in game.board.tiles]
+        tiles = [[str(tile or ".") for tile in row] for row in game.board.tiles]
         deadline = time.monotonic() + 15
         while self.rows() != tiles:
             assert time.monotonic() < deadline, f"{tiles} not on:\n{self.text()}"
@@ -70,7 +71,7 @@ class Session:
     def rows(self):
         """The rows of the board as they are on the screen."""
         lines = [line.split() for line in self.screen.display]
-        return [line for line in lines if line and all(c.isdigit() or c == "·" for c in line)]
+        return [line for line in lines if line and all(c.isdigit() or c == "." for c in line)]
 
     def send(self, keys):
         self.child.send(keys)
@@ -176,6 +177,8 @@ def test_the_terminal_is_left_as_it_was(how, own_home):
         time.sleep(0.02)
     if how == "kill":
         time.sleep(0.5)
+        subprocess.run(["pkill", "-9", "-P", str(shell.pid)], check=True)
+        shell.expect("code 137")
         assert json.loads((own_home / "best.json").read_text())["2x2"] > 0
         shell.close(force=True)
         return

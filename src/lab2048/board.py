@@ -122,18 +122,18 @@ def legal(board: U, rows: int, cols: int) -> U:
     """
     row = U(4 * cols)
     cells = all_cells(rows, cols)
-    above = cells >> row  # cells with another below
-    column = U(0)
+    has_below = cells >> row
+    last_column = U(0)
     for r in range(rows):
-        column |= U(1) << U(4 * cols * (r + 1) - 4)
-    left = cells & ~column  # cells with another to the right
+        last_column |= U(1) << U(4 * cols * (r + 1) - 4)
+    has_right = cells & ~last_column
     full = occupied(board)
-    same_across = ~occupied(board ^ (board >> U(4))) & full & left
-    same_down = ~occupied(board ^ (board >> row)) & full & above
-    up = same_down | (~full & (full >> row) & above)
-    right = same_across | (full & ~(full >> U(4)) & left)
-    down = same_down | (full & ~(full >> row) & above)
-    left = same_across | (~full & (full >> U(4)) & left)
+    same_across = ~occupied(board ^ (board >> U(4))) & full & has_right
+    same_down = ~occupied(board ^ (board >> row)) & full & has_below
+    up = same_down | (~full & (full >> row) & has_below)
+    right = same_across | (full & ~(full >> U(4)) & has_right)
+    down = same_down | (full & ~(full >> row) & has_below)
+    left = same_across | (~full & (full >> U(4)) & has_right)
     return (
         U(up != U(0))
         | (U(right != U(0)) << U(1))
@@ -229,13 +229,13 @@ def reward_rows(board: U, table: Table, rows: int, cols: int) -> U:
     line = (U(1) << U(4 * cols)) - U(1)
     part = U(2) << U(4 * cols)
     reward = U(0)
+    overflow = U(0)
     for r in range(rows):
         row = (board >> U(4 * cols * r)) & line
-        if cols <= LONGEST_TABLE:
-            reward += U(table[part + row])
-        else:
-            reward += slide_line(row, cols)[1]
-    return reward
+        gained = U(table[part + row]) if cols <= LONGEST_TABLE else slide_line(row, cols)[1]
+        overflow |= gained & U(OVERFLOW)
+        reward += gained & ~U(OVERFLOW)
+    return reward | overflow
 
 
 @inline("uint64(uint64, int64, int64)")
@@ -367,7 +367,7 @@ def max_rank(board: U) -> np.int64:
 def spawn(after: U, word: U, four: Words, rows: int, cols: int) -> tuple[U, U]:
     """The afterstate with the tile that a word draws (`chance.draw_spawn`), and the tile's rank.
 
-    `four` is `chance.four_threshold`.
+    `four` is `chance.four_threshold`. Some cell of the afterstate has to be empty.
     """
     cells = rows * cols
     empty = ~occupied(after) & all_cells(rows, cols)

@@ -20,7 +20,8 @@ from lab2048.board import table
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules
 from lab2048.jit import U
 from lab2048.lanes import Counts, games_kernel, summarise
-from lab2048.players import random_player
+from lab2048.notation import short, whole
+from lab2048.players import random_player, take_turn
 
 _BLOCK = 16384
 
@@ -53,13 +54,15 @@ def random_games(
     >>> int(results.max_tile.max())
     512
     """
-    if games < 0 or first < 0:
-        raise ValueError(f"games and first are at least 0, not {games} and {first}")
     seed = chance.checked_seed(seed)
+    games, first = chance.checked_seed(games, "games"), chance.checked_seed(first, "first")
+    chance.checked_seed(first + games, "the number after the last game")
+    workers = (os.cpu_count() or 1) if threads is None else whole(threads) or 0
+    if workers < 1:
+        raise ValueError(f"threads are a whole number from 1, not {short(threads)}")
     if start is not None:
         rules.check(start)
     games_kernel(rules.rows, rules.cols)  # compiled once, before all threads ask for it
-    workers = threads or os.cpu_count() or 1
     size = max(1, min(_BLOCK, -(-games // (4 * workers))))
     out = np.zeros((games, 4), np.int64)
 
@@ -102,7 +105,6 @@ def _play_exactly(
 ) -> tuple[int, int, int, bool]:
     """One game of the random player on boards without a largest tile."""
     game = Game(rules, seed, index=index, start=start)
-    own = chance.player_key(game.key)
     while not game.over:
-        game.play(random_player(game.board, chance.word(own, len(game.moves))))
+        take_turn(game, random_player)
     return game.score, len(game.moves), max(game.board.ranks), True

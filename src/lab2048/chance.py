@@ -15,6 +15,8 @@ randomness a player used. The functions here work on Python integers and need no
 
 from __future__ import annotations
 
+from lab2048.notation import short, whole
+
 MASK64 = 0xFFFF_FFFF_FFFF_FFFF
 GOLDEN = 0x9E37_79B9_7F4A_7C15
 MIX1 = 0xBF58_476D_1CE4_E5B9
@@ -86,8 +88,9 @@ def draw_spawn(w: int, empty: int, threshold: tuple[int, int]) -> tuple[int, int
     return which, 2 if is_four(w, threshold) else 1
 
 
-def checked_seed(seed: int) -> int:
-    """The seed as an integer, or a `ValueError`."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MASK64:
-        raise ValueError(f"a seed is a whole number from 0 to 2**64 - 1, not {seed!r}")
-    return seed
+def checked_seed(seed: object, name: str = "a seed") -> int:
+    """The seed (or what else is a 64-bit word) as an integer, or a `ValueError`."""
+    value = whole(seed)
+    if value is None or not 0 <= value <= MASK64:
+        raise ValueError(f"{name} is a whole number from 0 to 2**64 - 1, not {short(seed)}")
+    return value

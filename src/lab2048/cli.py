@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -11,15 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import lab2048
+from lab2048.game import P4
 
 if TYPE_CHECKING:
     from lab2048.bulk import Results
-    from lab2048.game import Board, Rules
+    from lab2048.game import Board, Game, Rules
 
 app = typer.Typer(
     help="A laboratory for the game 2048.",
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 bench_app = typer.Typer(help="Measure how fast lab2048 is on this machine.")
 app.add_typer(bench_app, name="bench")
@@ -29,22 +32,31 @@ FourOption = Annotated[float, typer.Option("--p4", help="The chance that a new t
 SeedOption = Annotated[
     int | None, typer.Option("--seed", help="Same seed, same game. Drawn if not given.")
 ]
+STOPPED = 130
+"""The exit code of a command that was stopped with Ctrl-C."""
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 
 
 def main() -> NoReturn:
     """Run the command line; whatever goes wrong is told in one line."""
     try:
-        sys.exit(app(prog_name="lab2048", standalone_mode=False))
+        code = app(prog_name="lab2048", standalone_mode=False)
+        sys.stdout.flush()
+        if code == STOPPED:
+            _fail("stopped", STOPPED)
+        sys.exit(code)
     except typer.TyperException as error:
-        _fail(error.format_message(), 2)
+        _fail(f"{error.format_message().rstrip('.')} (--help shows what there is)", 2)
     except (ValueError, ImportError) as error:
         _fail(str(error), 2)
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        sys.exit(1)
     except KeyboardInterrupt:
-        _fail("stopped", 130)
+        _fail("stopped", STOPPED)
+    except OSError as error:
+        _fail(f"{error.filename or 'output'}: {error.strerror}", 1)
     except Exception as error:
         if os.environ.get("LAB2048_DEBUG"):
             raise
@@ -52,6 +64,7 @@ def main() -> NoReturn:
 
 
 def _fail(message: str, code: int) -> NoReturn:
+    """End with a message of one line."""
     print("lab2048: " + " ".join(message.split()), file=sys.stderr)
     sys.exit(code)
 
@@ -78,22 +91,24 @@ def bench_root(context: typer.Context) -> None:
 
 @app.command()
 def play(
-    size: Annotated[str, typer.Argument(metavar="RxC", help="The board's size.")] = "4x4",
-    p4: FourOption = 0.1,
+    size: Annotated[
+        str | None, typer.Argument(metavar="[RxC]", help="The board's size, as --board.")
+    ] = None,
+    board: BoardOption = "4x4",
+    p4: FourOption = P4,
     seed: SeedOption = None,
 ) -> None:
     """Play 2048 in the terminal: arrows, WASD or hjkl."""
     from lab2048 import terminal
 
-    game = terminal.play(_rules(size, p4), seed)
-    print(_farewell(game.score, game.board.max_tile, len(game.moves), game.seed))
+    _print_farewell(terminal.play(_rules(size or board, p4), seed))
 
 
 @app.command()
 def watch(
     player: Annotated[str, typer.Argument(help="Who plays: random.")],
     board: BoardOption = "4x4",
-    p4: FourOption = 0.1,
+    p4: FourOption = P4,
     seed: SeedOption = None,
     speed: Annotated[float, typer.Option("--speed", help="Moves a second.")] = 8.0,
 ) -> None:
@@ -105,26 +120,26 @@ def watch(
         raise ValueError(f"--speed is from 0.125 to 1024 moves a second, not {speed}")
     game = terminal.watch(player, find_player(player), _rules(board, p4), seed, speed)
     print(game.board.grid())
-    print(_farewell(game.score, game.board.max_tile, len(game.moves), game.seed))
+    _print_farewell(game)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def probe(
     board: Annotated[
-        str,
+        list[str],
         typer.Argument(help="Such as '2 4 . / . 8 . / 2 . .', [[2,4],[0,8]] or ranks: 120030100."),
     ],
     size: Annotated[
         str | None,
         typer.Option("--board", metavar="RxC", help="The board's size, where ranks leave it open."),
     ] = None,
-    p4: FourOption = 0.1,
+    p4: FourOption = P4,
     as_json: JsonOption = False,
 ) -> None:
     """Show what every move does to a position."""
     from lab2048.game import Board, Rules
 
-    position = Board.parse(board, size)
+    position = Board.parse(" ".join(board), size)  # a board without quotes is several words
     rules = Rules(position.rows, position.cols, p4)
     if as_json:
         print(json.dumps(_probe_json(position, rules)))
@@ -153,27 +168,25 @@ def _probe_json(board: Board, rules: Rules) -> dict[str, Any]:
 
 
 def _print_probe(board: Board, rules: Rules) -> None:
-    """The position and a table of its moves."""
-    from rich.console import Console
-    from rich.table import Table
-
+    """The position and its moves, a line each."""
     from lab2048.game import Direction
 
-    console = Console()
-    console.print(board.grid(), highlight=False)
-    console.print(
-        f"{rules.name}, age {board.age}, {board.empty} empty, largest tile {board.max_tile}"
-        + (", no move is legal" if board.is_terminal else ""),
-        highlight=False,
-    )
-    table = Table("move", "legal")
-    table.add_column("reward", justify="right")
-    table.add_column("afterstate", no_wrap=True)
+    print(board.grid())
+    facts = [
+        rules.name,
+        f"age {board.age}",
+        f"{board.empty} empty",
+        f"largest tile {board.max_tile}",
+    ]
+    print(", ".join(facts + ["no move is legal"] * board.is_terminal))
+    image, symmetry = board.canonical()
+    print(f"canonical {image} by symmetry {symmetry}")
+    print()
+    print("move   reward  afterstate")
     for direction in Direction:
         legal, reward, after = board.move(direction)
-        cells = ("yes", f"{reward}", f"{after}") if legal else ("no", "", "")
-        table.add_row(str(direction), *cells)
-    console.print(table)
+        shown = f"{reward:6}  {after}" if legal else "        not legal"
+        print(f"{direction!s:5}  {shown}")
 
 
 @app.command()
@@ -198,11 +211,13 @@ def tour(
     checked_seed(seed)
     boards = [Rules(3, 3), Rules(4, 4)]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    from lab2048.bulk import random_games
+
+    for rules in boards:
+        random_games(rules, 0)  # compiles, which has a progress line of its own
     results = {}
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
         tasks = [bar.add_task(f"random play on {rules.name}", total=games) for rules in boards]
-        from lab2048.bulk import random_games
-
         for rules, task in zip(boards, tasks, strict=True):
             advance = partial(bar.advance, task)
             results[rules.name] = random_games(rules, games, seed, progress=advance)
@@ -221,10 +236,23 @@ def _tour_row(name: str, seed: int, results: Results) -> dict[str, Any]:
         "board": name,
         "games": games,
         "seed": seed,
-        "score": {"mean": float(results.score.mean()), "max": int(results.score.max())},
+        "score": {
+            "mean": float(results.score.mean()),
+            "ci95": _interval(results),
+            "max": int(results.score.max()),
+        },
         "moves": {"mean": float(results.moves.mean())},
         "reach": {str(tile): n / games for tile, n in zip(tiles, counts, strict=True)},
     }
+
+
+def _interval(results: Results) -> list[float] | None:
+    """The 95% interval of the mean score; None for a single game."""
+    games = len(results.score)
+    if games < 2:
+        return None
+    mean, half = float(results.score.mean()), 1.96 * float(results.score.std(ddof=1)) / games**0.5
+    return [mean - half, mean + half]
 
 
 def _reach(results: Results) -> tuple[list[int], list[int]]:
@@ -238,24 +266,25 @@ def _print_tour(results: dict[str, Results], games: int, seed: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"The random player, {games:,} games a board, seed {seed}")
-    for name in ("board", "mean score", "± 95%", "best score", "mean moves"):
+    table = Table(title=f"The random player: games a board {games:,}, seed {seed}")
+    for name in ("board", "mean score", "95% interval", "best", "moves"):
         table.add_column(name, justify="right")
-    table.add_column("games that reached a tile")
+    table.add_column("games that reached")
     for name, found in results.items():
         tiles, counts = _reach(found)
-        half = 1.96 * float(found.score.std(ddof=1)) / games**0.5 if games > 1 else float("nan")
+        ends = _interval(found)
         reached = [f"{tile}: {100 * n / games:.3g}%" for tile, n in zip(tiles, counts, strict=True)]
         table.add_row(
             name,
             f"{found.score.mean():,.1f}",
-            f"{half:,.1f}",
+            f"{ends[0]:,.1f} to {ends[1]:,.1f}" if ends else "",
             f"{found.score.max():,}",
             f"{found.moves.mean():,.1f}",
             "  ".join(reached[-4:]),
         )
     Console().print(table)
-    print("Next: lab2048 play, lab2048 watch random, lab2048 probe '2 4 . / . 8 . / 2 . .'")
+    command = "lab2048" if shutil.which("lab2048") else sys.argv[0]
+    print(f"Next: {command} play, {command} watch random, {command} --help")
 
 
 @bench_app.command()
@@ -264,9 +293,10 @@ def engine(as_json: JsonOption = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    with Console(stderr=True).status("starting") as status:
-        from lab2048.bench import bench_engine
+    from lab2048.bench import bench_engine, prepare
 
+    prepare()
+    with Console(stderr=True).status("measuring") as status:
         figures = bench_engine(lambda text: status.update(f"measuring {text}"))
     if as_json:
         print(json.dumps(figures))
@@ -276,7 +306,7 @@ def engine(as_json: JsonOption = False) -> None:
     for board, speed in figures["random_play_moves_per_second"].items():
         table.add_row(f"random play on {board}", f"{speed / 1e6:.1f} million moves/s")
     steps = figures["vector_env_steps_per_second"]
-    shown = "needs lab2048[gym]" if steps is None else f"{steps / 1e6:.1f} million steps/s"
+    shown = "Gymnasium is not installed" if steps is None else f"{steps / 1e6:.1f} million steps/s"
     table.add_row("vector environment, 4096 boards of 4x4", shown)
     table.add_row("import lab2048", f"{figures['import_seconds'] * 1000:.0f} ms")
     table.add_row("signature", str(figures["signature"]))
@@ -286,10 +316,16 @@ def engine(as_json: JsonOption = False) -> None:
 
 
 def _rules(size: str, p4: float) -> Rules:
+    """The rules that a command was given."""
     from lab2048.game import Rules
 
     return Rules.parse(size, p4)
 
 
-def _farewell(score: int, tile: int, moves: int, seed: int) -> str:
-    return f"score {score:,}, largest tile {tile}, {moves:,} moves, seed {seed}"
+def _print_farewell(game: Game) -> None:
+    """How a game went, in a line."""
+    number = f", game {game.index + 1}" if game.index else ""
+    print(
+        f"score {game.score:,}, largest tile {game.board.max_tile}, "
+        f"{len(game.moves):,} moves, seed {game.seed}{number}"
+    )

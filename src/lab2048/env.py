@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048 import chance
-from lab2048.game import Board, Direction, Game, Rules, spawned
+from lab2048.game import P4, Board, Direction, Game, Rules, spawned
 from lab2048.notation import MAX_RANK
 from lab2048.picture import picture
 from lab2048.registration import register_envs
@@ -33,7 +33,7 @@ try:
     from gymnasium.vector import AutoresetMode, VectorEnv
     from gymnasium.vector.utils import batch_space
 except ImportError as error:
-    raise ImportError("this needs Gymnasium: pip install 'lab2048[gym]'") from error
+    raise ImportError("this needs Gymnasium: pip install 'gymnasium>=1.1'") from error
 
 register_envs()
 
@@ -43,11 +43,20 @@ _METADATA: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps"
 
 
 def _spaces(rules: Rules) -> tuple[Any, Any]:  # their type parameters fit no array type
+    """The spaces of one board's observations and actions."""
     shape = (rules.rows, rules.cols)
     return gymnasium.spaces.Box(0, MAX_RANK, shape, np.uint8), gymnasium.spaces.Discrete(4)
 
 
+def _check_render_mode(mode: str | None) -> str | None:
+    """The mode, or a `ValueError`."""
+    if mode is not None and mode not in _METADATA["render_modes"]:
+        raise ValueError(f"render_mode is 'ansi', 'rgb_array' or None, not {mode!r}")
+    return mode
+
+
 def _action_mask(board: Board) -> NDArray[np.int8]:
+    """Four 0s and 1s, as `lanes.observe` writes them."""
     legal = board.legal_moves
     return np.array([direction in legal for direction in Direction], np.int8)
 
@@ -58,34 +67,38 @@ class GameEnv(gymnasium.Env[Ranks, np.int64]):
     metadata: dict[str, Any] = _METADATA
 
     def __init__(
-        self, rows: int = 4, cols: int = 4, p4: float = 0.1, render_mode: str | None = None
+        self, rows: int = 4, cols: int = 4, p4: float = P4, render_mode: str | None = None
     ) -> None:
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ValueError(f"render_mode is 'ansi', 'rgb_array' or None, not {render_mode!r}")
         self.rules = Rules(rows, cols, p4)
         self.observation_space, self.action_space = _spaces(self.rules)
-        self.render_mode = render_mode
+        self.render_mode = _check_render_mode(render_mode)
         self.game: Game | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Ranks, dict[str, Any]]:
-        """Begin the first game of a seed or, without one, the next."""
+        """Begin the first game of a seed or, without one, the next.
+
+        `options={"start": board}` begins it with that board, in any form `Board.parse` takes.
+        """
         super().reset(seed=seed)
+        given = (options or {}).get("start")
+        start = given if given is None or isinstance(given, Board) else Board.parse(given)
         if seed is None and self.game is not None:
-            self.game = Game(self.rules, self.game.seed, index=self.game.index + 1)
+            index = self.game.index + 1
+            self.game = Game(self.rules, self.game.seed, index=index, start=start)
         else:
             drawn = int(self.np_random.integers(2**32)) if seed is None else seed
-            self.game = Game(self.rules, drawn)
+            self.game = Game(self.rules, drawn, start=start)
         return self._observation(self.game), self._info(self.game, illegal=False)
 
     def step(self, action: np.int64 | int) -> tuple[Ranks, float, bool, bool, dict[str, Any]]:
         """Make a move; an illegal one changes nothing and spawns nothing."""
         if self.game is None:
             raise RuntimeError("call reset() before step()")
-        move = self.game.board.move(int(action))
+        move = self.game.board.move(action)
         if move.legal:
-            self.game.play(int(action))
+            self.game.play(action)
         info = self._info(self.game, illegal=not move.legal)
         over = not info["action_mask"].any()
         return self._observation(self.game), float(move.reward), over, False, info
@@ -121,22 +134,24 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         num_envs: int = 1,
         rows: int = 4,
         cols: int = 4,
-        p4: float = 0.1,
+        p4: float = P4,
         render_mode: str | None = None,
-        autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     ) -> None:
         from lab2048 import lanes
         from lab2048.board import table
 
         if num_envs < 1:
             raise ValueError(f"num_envs is at least 1, not {num_envs}")
-        if autoreset_mode not in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
-            raise ValueError(f"autoreset_mode is NEXT_STEP or SAME_STEP, not {autoreset_mode}")
+        modes = {m.value: m for m in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)}
+        mode = autoreset_mode if isinstance(autoreset_mode, str) else autoreset_mode.value
+        if mode not in modes:
+            raise ValueError(f"autoreset_mode is 'NextStep' or 'SameStep', not {mode!r}")
         self.rules = Rules(rows, cols, p4)
         self.num_envs = num_envs
-        self.render_mode = render_mode
-        self.metadata = {**self.metadata, "autoreset_mode": autoreset_mode}
-        self._same_step = autoreset_mode is AutoresetMode.SAME_STEP
+        self.render_mode = _check_render_mode(render_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": modes[mode]}
+        self._same_step = modes[mode] is AutoresetMode.SAME_STEP
         self.single_observation_space, self.single_action_space = _spaces(self.rules)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -160,6 +175,8 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         options: dict[str, Any] | None = None,
     ) -> tuple[Ranks, dict[str, Any]]:
         """Begin all games: the first ones of a seed or, without one, the next."""
+        if options:
+            raise ValueError(f"the vector environment has no options, such as {list(options)}")
         if seed is None and self._seeded:
             self._games += np.uint64(1)
         else:
@@ -176,9 +193,11 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         """Make a move on every board."""
         if not self._seeded:
             raise RuntimeError("call reset() before step()")
-        moves = np.ascontiguousarray(actions, np.int64)
-        if moves.shape != (self.num_envs,) or moves.min() < 0 or moves.max() > 3:
-            raise ValueError(f"actions are {self.num_envs} numbers from 0 to 3")
+        given = np.asarray(actions)
+        fits = given.shape == (self.num_envs,) and given.dtype.kind in "iu"
+        if not fits or given.min() < 0 or given.max() > 3:
+            raise ValueError(f"actions are {self.num_envs} whole numbers from 0 to 3")
+        moves = np.ascontiguousarray(given, np.int64)
         rewards = np.empty(self.num_envs, np.int64)
         self._step(self._state, moves, self._four, *self._tables, rewards)
         self._move_wide(moves, rewards)
@@ -223,6 +242,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         return [chance.checked_seed(seed + j) for j in range(self.num_envs)]
 
     def _restart(self, which: NDArray[np.bool_]) -> None:
+        """Begin game `_games[j]` on every board asked for."""
         for j in [j for j in self._wide if which[j]]:
             del self._wide[j]
         rows, cols = self.rules.rows, self.rules.cols
@@ -253,6 +273,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         return ended
 
     def _board(self, j: int) -> Board:
+        """Board j as it is."""
         if j in self._wide:
             return self._wide[j]
         return Board.from_packed(int(self._state[0, j]), self.rules.rows, self.rules.cols)

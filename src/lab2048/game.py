@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 from lab2048 import chance
 from lab2048.notation import (
@@ -29,6 +29,8 @@ from lab2048.notation import (
     whole,
 )
 
+P4 = 0.1
+"""The chance of a 4 in the usual game."""
 MAX_PACKED_RANK = 15
 """32768, the largest tile that a packed board holds."""
 MAX_AGE = 2**18 - 4
@@ -83,7 +85,7 @@ class Rules:
 
     rows: int
     cols: int
-    p4: float = 0.1
+    p4: float = P4
 
     def __post_init__(self) -> None:
         rows, cols = check_shape(self.rows, self.cols)
@@ -100,12 +102,13 @@ class Rules:
         object.__setattr__(self, "p4", p4)
 
     @classmethod
-    def parse(cls, size: str, p4: float = 0.1) -> Rules:
+    def parse(cls, size: str, p4: float = P4) -> Rules:
         """The rules of a board named like `4x3`."""
         return cls(*parse_shape(size), p4)
 
     @property
     def cells(self) -> int:
+        """How many cells the board has."""
         return self.rows * self.cols
 
     @property
@@ -124,7 +127,7 @@ class Rules:
         Impossible outcomes (4s when p4 is 0, 2s when it is 1) are left out.
         """
         self.check(after)
-        empty = [cell for cell, rank in enumerate(after.ranks) if rank == 0]
+        empty = after.empty_cells
         if not empty:
             raise ValueError(f"no cell is empty, so nothing can spawn on {after}")
         kinds = [(rank, p) for rank, p in ((1, 1 - self.p4), (2, self.p4)) if p > 0]
@@ -178,7 +181,8 @@ class Board:
     def parse(cls, source: Source, size: Size = None) -> Board:
         """A board from text, a nested list of tiles, or hexadecimal ranks.
 
-        - `"2 4 . / . 8 . / 2 . ."`: tiles, rows parted by `/` or line breaks, `.` or `0` empty
+        - `"2 4 . / . 8 . / 2 . ."`: tiles, `.` or `0` empty; rows are parted by `/`, `;` or line
+          breaks, cells by spaces or commas
         - `[[2, 4, 0], [0, 8, 0], [2, 0, 0]]`: the same as lists (or as their JSON text)
         - `"120030100"`: one rank a cell, row by row; `g` and `h` stand for 65536 and 131072.
           A square board, unless `size` says otherwise.
@@ -244,6 +248,11 @@ class Board:
         return self.ranks.count(0)
 
     @property
+    def empty_cells(self) -> tuple[int, ...]:
+        """The numbers of the empty cells."""
+        return tuple([cell for cell, rank in enumerate(self.ranks) if rank == 0])
+
+    @property
     def max_tile(self) -> int:
         """The largest tile, 0 on an empty board."""
         rank = max(self.ranks)
@@ -269,8 +278,11 @@ class Board:
 
     # -- what can be done -------------------------------------------------------------------
 
-    def move(self, direction: Direction | int) -> Move:
-        """Slide every tile as far as it goes; equal tiles that meet merge, each once."""
+    def move(self, direction: SupportsIndex | str) -> Move:
+        """Slide every tile as far as it goes; equal tiles that meet merge, each once.
+
+        A direction is a `Direction`, its number, or its name in small letters.
+        """
         return _move(self, _checked_direction(direction))
 
     def place(self, cell: int, rank: int) -> Board:
@@ -287,6 +299,7 @@ class Board:
 
         Numbers below 4 keep the board's size; on a rectangle the others swap rows and columns.
         """
+        symmetry = _checked_symmetry(symmetry)
         ranks = _image(self.rows, self.cols, symmetry)(self.ranks)
         rows, cols = (self.cols, self.rows) if symmetry & 4 else (self.rows, self.cols)
         return _trusted(ranks, rows, cols)
@@ -322,10 +335,15 @@ def _trusted(ranks: tuple[int, ...], rows: int, cols: int) -> Board:
     return board
 
 
+_NAMED = {str(direction): direction for direction in Direction}
+
+
 def _checked_direction(direction: object) -> int:
+    """The direction as a number from 0 to 3, or a `ValueError`."""
     if direction.__class__ is Direction:
         return direction  # the common case, without a look
-    value = whole(direction)
+    named = _NAMED.get(direction) if isinstance(direction, str) else None
+    value = whole(direction) if named is None else named
     if value is None or not 0 <= value <= 3:
         raise ValueError(
             f"a direction is 0 (up), 1 (right), 2 (down) or 3 (left), not {short(direction)}"
@@ -385,11 +403,17 @@ def _slide(line: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
     return (*slid, *[0] * (len(line) - len(slid))), reward
 
 
+def _checked_symmetry(symmetry: object) -> int:
+    """The symmetry as a number from 0 to 7, or a `ValueError`."""
+    value = whole(symmetry)
+    if value is None or not 0 <= value <= 7:
+        raise ValueError(f"a symmetry is a number from 0 to 7, not {short(symmetry)}")
+    return value
+
+
 @cache
 def _image(rows: int, cols: int, symmetry: int) -> Getter:
     """A getter of the cells of the image."""
-    if symmetry not in range(8):
-        raise ValueError(f"a symmetry is a number from 0 to 7, not {short(symmetry)}")
     grid = [[r * cols + c for c in range(cols)] for r in range(rows)]
     if symmetry & 4:
         grid = [list(column) for column in zip(*grid, strict=True)]
@@ -400,16 +424,17 @@ def _image(rows: int, cols: int, symmetry: int) -> Getter:
     return operator.itemgetter(*(cell for row in grid for cell in row))
 
 
-def direction_on_image(direction: Direction | int, symmetry: int) -> Direction:
+def direction_on_image(direction: SupportsIndex | str, symmetry: int) -> Direction:
     """The move on the image that does what `direction` does on the board."""
-    d = _checked_direction(direction)
+    d, symmetry = _checked_direction(direction), _checked_symmetry(symmetry)
     if symmetry & 4:
         d = 3 - d  # up and left change places, right and down too
     return Direction(_reflected(d, symmetry))
 
 
-def direction_from_image(direction: Direction | int, symmetry: int) -> Direction:
+def direction_from_image(direction: SupportsIndex | str, symmetry: int) -> Direction:
     """The move on the board that does what `direction` does on its image."""
+    symmetry = _checked_symmetry(symmetry)
     d = _reflected(_checked_direction(direction), symmetry)
     return Direction(3 - d if symmetry & 4 else d)
 
@@ -446,8 +471,8 @@ class Game:
         """
         self.rules = rules
         self.seed = secrets.randbits(32) if seed is None else chance.checked_seed(seed)
-        self.index = index
-        self.key = chance.game_key(self.seed, index)
+        self.index = chance.checked_seed(index, "the index of a game")
+        self.key = chance.game_key(self.seed, self.index)
         self.moves: list[Direction] = []
         self.spawns: list[tuple[int, int]] = []
         self.score = 0
@@ -466,13 +491,18 @@ class Game:
         """Whether no move is legal."""
         return self.board.is_terminal
 
-    def play(self, direction: Direction | int) -> int:
+    def __repr__(self) -> str:
+        rules, moves = self.rules, len(self.moves)
+        return f"<Game {rules.name}, seed {self.seed}, {moves} moves, score {self.score}>"
+
+    def play(self, direction: SupportsIndex | str) -> int:
         """Make a legal move, let a tile spawn, and return the reward."""
+        direction = Direction(_checked_direction(direction))
         legal, reward, after = self.board.move(direction)
         if not legal:
-            raise ValueError(f"{Direction(direction)} is not legal on {self.board}")
+            raise ValueError(f"{direction} is not legal on {self.board}")
         self._past.append((self.board, self.score))
-        self.moves.append(Direction(direction))
+        self.moves.append(direction)
         self.board = after
         self.score += reward
         self._spawn()
@@ -499,6 +529,6 @@ def spawned(after: Board, word: int, threshold: tuple[int, int]) -> tuple[Board,
 
     `threshold` is `chance.four_threshold` of the rules' p4.
     """
-    empty = [cell for cell, rank in enumerate(after.ranks) if rank == 0]
+    empty = after.empty_cells
     which, rank = chance.draw_spawn(word, len(empty), threshold)
     return after.place(empty[which], rank), empty[which], rank

@@ -8,13 +8,13 @@ throw away.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import shutil
 import sys
 import tempfile
 import threading
-import time
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -55,6 +55,8 @@ def inline(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def _compiled(signature: str, **options: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator that compiles with Numba, or does not where that is switched off."""
+
     def compiled(function: Callable[P, T]) -> Callable[P, T]:
         if IN_PYTHON:
             return _in_python(function)
@@ -95,13 +97,17 @@ def cache_folder() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
         folder.touch()
-    except OSError:  # a home that cannot be written: compile anew, this time only
-        return Path(tempfile.mkdtemp(prefix="lab2048-kernels-"))
+    except OSError as error:
+        print(f"lab2048: kernels cannot be kept in {folder}: {error.strerror}", file=sys.stderr)
+        temporary = Path(tempfile.mkdtemp(prefix="lab2048-kernels-"))
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        return temporary
     _remove_damaged(folder)
-    others = [path for path in folder.parent.iterdir() if path != folder]
-    others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in others[_KEPT_FOLDERS - 1 :]:
-        shutil.rmtree(old, ignore_errors=True)
+    with suppress(OSError):  # another process may be clearing away the same ones
+        others = [path for path in folder.parent.iterdir() if path != folder]
+        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in others[_KEPT_FOLDERS - 1 :]:
+            shutil.rmtree(old, ignore_errors=True)
     return folder
 
 
@@ -132,24 +138,20 @@ def _remove_damaged(folder: Path) -> None:
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]  # numba is Any here
-    """Says on stderr that kernels are being compiled, and which."""
+    """Says on stderr that kernels are being compiled, and on a terminal which one."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.depth = 0
-        self.seconds = 0.0
-        self.began = 0.0
+        self.depth = 0  # kernels that call kernels are compiled inside one another
 
     def on_start(self, event: Any) -> None:
         name = _our_kernel(event)
         if name is None:
             return
+        if self.count == 0:
+            print("lab2048: compiling kernels; later runs find them ready", file=sys.stderr)
+        self.count += 1
         self.depth += 1
-        if self.depth == 1:
-            self.began = time.perf_counter()
-            if self.count == 0:
-                print("lab2048: compiling kernels, once for this machine", file=sys.stderr)
-            self.count += 1
         if sys.stderr.isatty():
             print(f"\r\x1b[K  {self.count}: {name}", end="", file=sys.stderr, flush=True)
 
@@ -157,11 +159,8 @@ class _Announcer(event.Listener):  # type: ignore[misc]  # numba is Any here
         if _our_kernel(event) is None:
             return
         self.depth -= 1
-        if self.depth == 0:
-            self.seconds += time.perf_counter() - self.began
-            if sys.stderr.isatty():
-                done = f"\r\x1b[K  {self.count} kernels in {self.seconds:.1f} s\r"
-                print(done, end="", file=sys.stderr, flush=True)
+        if self.depth == 0 and sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _our_kernel(event: Any) -> str | None:

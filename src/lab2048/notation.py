@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import SupportsIndex
 
+SHAPES = [(r, c) for r in range(2, 7) for c in range(2, 7) if r * c <= 16]
+"""Every size of board that there is."""
 MAX_RANK = 17
 """131072, the largest tile that the rules allow on 16 cells."""
 DIGITS = "0123456789abcdefgh"
@@ -51,7 +53,7 @@ def where(cell: int, cols: int) -> str:
 def check_shape(rows: object, cols: object) -> tuple[int, int]:
     """Rows and columns as ints, or a `ValueError` that says which boards there are."""
     r, c = whole(rows), whole(cols)
-    if r is None or c is None or not (2 <= r <= 6 and 2 <= c <= 6 and r * c <= 16):
+    if r is None or c is None or (r, c) not in SHAPES:
         asked = f"{r}x{c}" if r is not None and c is not None else f"{rows!r} by {cols!r}"
         raise ValueError(
             f"a board has 2 to 6 rows, 2 to 6 columns and at most 16 cells, not {asked[:40]}"
@@ -86,8 +88,9 @@ def parse_cells(source: Source, size: Size = None) -> Cells:
 
 
 def _from_text(text: str) -> Cells:
-    """Rows of tiles parted by `/` or line breaks."""
-    rows = [line.split() for line in re.split(r"[/\n]", text.strip())]
+    """Rows of tiles parted by `/`, `;` or line breaks, cells by spaces or commas."""
+    lines = re.split(r"\s*[/;\n]\s*", text.strip())
+    rows = [line.replace(",", " ").split() for line in lines]
     if not any(rows):
         raise ValueError(f"the board is empty text; write rows of tiles, such as {_EXAMPLE}")
     return _from_rows([[_number(cell) for cell in row] for row in rows], rows)
@@ -147,11 +150,11 @@ def _from_digits(digits: str, shape: tuple[int, int] | None) -> Cells:
     """One digit of rank a cell, of a square board unless a shape is given."""
     side = math.isqrt(len(digits))
     rows, cols = shape or (side, side)
-    if len(digits) != rows * cols or rows > 6:
+    if len(digits) != rows * cols:
         wanted = (
             f"a {rows}x{cols} board has {rows * cols} of them"
             if shape
-            else "a square board has 4, 9 or 16 of them; any other needs its size (--board RxC)"
+            else "a square board has 4, 9 or 16 of them; any other needs its size, RxC"
         )
         raise ValueError(f"{short(digits)} has {len(digits)} ranks; {wanted}")
     rows, cols = check_shape(rows, cols)

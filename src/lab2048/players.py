@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable
 
 from lab2048 import chance
-from lab2048.game import Board, Direction
+from lab2048.game import Board, Direction, Game
 
 Player = Callable[[Board, int], Direction]
 
@@ -19,6 +19,12 @@ def random_player(board: Board, word: int) -> Direction:
     moves = board.legal_moves
     k, _ = chance.bounded(word, len(moves))
     return moves[k]
+
+
+def take_turn(game: Game, player: Player) -> int:
+    """Let a player make its move in a game, with its own word for it; returns the reward."""
+    word = chance.word(chance.player_key(game.key), len(game.moves))
+    return game.play(player(game.board, word))
 
 
 PLAYERS: dict[str, Player] = {"random": random_player}

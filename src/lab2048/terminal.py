@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cache
 
 from rich.align import Align
@@ -19,11 +19,10 @@ from rich.live import Live
 from rich.style import Style
 from rich.text import Text
 
-from lab2048 import chance
-from lab2048.game import Board, Direction, Game, Rules
+from lab2048.game import P4, Board, Direction, Game, Rules
 from lab2048.home import home, write_atomically
 from lab2048.palette import Colour, text_colour, tile_colour
-from lab2048.players import Player
+from lab2048.players import Player, take_turn
 
 MOVE_KEYS = {
     **dict.fromkeys(["up", "w", "k"], Direction.UP),
@@ -81,16 +80,28 @@ def keyboard() -> Iterator[Keys]:
     import tty
 
     before = termios.tcgetattr(sys.stdin)
+    # A suspended game would leave the shell on our screen, so ^Z is a key like any other; and
+    # whoever ends the game from outside gets the terminal back too.
+    handlers = {number: signal.signal(number, _exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         tty.setcbreak(sys.stdin, termios.TCSANOW)
+        mode = termios.tcgetattr(sys.stdin)
+        mode[6][termios.VSUSP] = b"\x00"
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, mode)
         yield Keys()
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _exit(number: int, frame: object) -> None:
+    sys.exit(128 + number)
 
 
 def need_terminal(what: str) -> None:
     """A `ValueError` unless a person can see and type."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         raise ValueError(f"{what} needs a terminal to show the board on and to read keys from")
     try:
         import termios  # noqa: F401
@@ -113,19 +124,24 @@ def _style(rank: int) -> Style:
     return Style(color=colour(text_colour(rank)), bgcolor=colour(tile_colour(rank)), bold=True)
 
 
-def draw_board(board: Board, room: int) -> Text:
-    """The board as coloured squares, in at most `room` lines where that can be."""
+def draw_board(board: Board, width: int, room: int, colour: bool = True) -> Text:
+    """The board as squares, in at most `room` lines of a width where that can be."""
     choices = [(3, 1), (3, 0), (1, 1), (1, 0)]
     height, gap = next(
         ((h, g) for h, g in choices if board.rows * (h + g) - g <= room), choices[-1]
     )
-    text = Text()
+    digits = len(str(board.max_tile))
+    wide = max(digits, min(_TILE_WIDTH, (width + 1) // board.cols - 1))
+    text = Text(no_wrap=True, overflow="crop")
     for r, row in enumerate(board.tiles):
         for line in range(height):
             for c, tile in enumerate(row):
                 rank = board.ranks[r * board.cols + c]
-                shown = str(tile or "·") if line == height // 2 else ""
-                text.append(shown.center(_TILE_WIDTH), _style(rank))
+                shown = str(tile or ".") if line == height // 2 else ""
+                if colour:
+                    text.append(shown.center(wide), _style(rank))
+                else:
+                    text.append(f"[{shown.center(wide - 2)}]" if wide > digits + 1 else shown)
                 text.append(" " if c + 1 < board.cols else "\n")
         text.append("\n" * (gap if r + 1 < board.rows else 0))
     return text
@@ -133,51 +149,60 @@ def draw_board(board: Board, room: int) -> Text:
 
 def draw_screen(console: Console, board: Board, head: str, note: str, keys: str) -> Group:
     """A whole screen: a line above the board, one below it, and the keys."""
-    body = draw_board(board, console.height - _AROUND)
+    colour = console.color_system is not None and not console.no_color
+    body = draw_board(board, console.width, console.height - _AROUND, colour)
     # a space where a line is empty, so that nothing jumps when it is filled
-    lines = [Text(head, style="bold"), Text(" "), body, Text(note or " "), Text(keys, style="dim")]
-    return Group(*(Align.center(line) for line in lines))
+    texts = [(head, "bold"), (" ", ""), (note or " ", ""), (keys, "dim")]
+    lines = [Text(text, style, no_wrap=True, overflow="ellipsis") for text, style in texts]
+    return Group(*(Align.center(line) for line in (*lines[:2], body, *lines[2:])))
 
 
 # -- best scores -------------------------------------------------------------------------------
 
 
-@dataclass
 class BestScores:
-    """The best score of each board, kept in a small file."""
+    """The best score of each board, kept in a small file that several games may share."""
 
-    scores: dict[str, int] = field(default_factory=dict)
-    trouble: str = ""
-
-    @classmethod
-    def load(cls) -> BestScores:
-        path = home() / "best.json"
-        try:
-            scores = json.loads(path.read_text("utf-8"))
-            return cls({str(name): int(score) for name, score in scores.items()})
-        except FileNotFoundError:
-            return cls()
-        except (OSError, ValueError, TypeError, AttributeError):
-            with suppress(OSError):
-                path.replace(path.with_name("best.json.damaged"))
-            return cls(trouble="the best scores could not be read; they are in best.json.damaged")
+    def __init__(self) -> None:
+        self.path = home() / "best.json"
+        self.trouble = ""
+        self.scores = self._read()
 
     def of(self, rules: Rules) -> int:
+        """The best score with these rules, 0 if there is none."""
         return self.scores.get(_rules_key(rules), 0)
 
     def offer(self, rules: Rules, score: int) -> None:
         """Keep a score if it is the best; a disk that is full costs the record, not the game."""
         if score <= self.of(rules):
             return
-        self.scores[_rules_key(rules)] = score
+        for name, other in self._read().items():  # another game may have written since
+            self.scores[name] = max(other, self.scores.get(name, 0))
+        self.scores[_rules_key(rules)] = max(score, self.of(rules))
         try:
-            write_atomically(home() / "best.json", json.dumps(self.scores, indent=1) + "\n")
+            write_atomically(self.path, json.dumps(self.scores, indent=1) + "\n")
         except OSError as error:
             self.trouble = f"the best score could not be kept: {error.strerror}"
 
+    def _read(self) -> dict[str, int]:
+        """What the file says; one that makes no sense is set aside."""
+        try:
+            scores = json.loads(self.path.read_text("utf-8"))
+            return {str(name): int(score) for name, score in scores.items()}
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            self.trouble = f"the best scores could not be read: {error.strerror}"
+        except (ValueError, TypeError, AttributeError):
+            with suppress(OSError):
+                self.path.replace(self.path.with_name("best.json.damaged"))
+            self.trouble = "the best scores could not be read; see best.json.damaged"
+        return {}
+
 
 def _rules_key(rules: Rules) -> str:
-    return rules.name if rules.p4 == Rules(2, 2).p4 else f"{rules.name} p4={rules.p4:g}"
+    """The name that a score is kept under."""
+    return rules.name if rules.p4 == P4 else f"{rules.name} p4={rules.p4:g}"
 
 
 # -- playing and watching ----------------------------------------------------------------------
@@ -190,14 +215,14 @@ def play(rules: Rules, seed: int | None) -> Game:
     """A person plays until they quit; returns the last game."""
     game = Game(rules, seed)
     need_terminal("play")
-    best = BestScores.load()
+    best = BestScores()
     console = Console()
-    note = best.trouble
+    note = ""
     undone = False  # a game with a move taken back does not count for the best score
 
     def screen() -> Group:
         head = f"{rules.name}   score {game.score:,}   best {best.of(rules):,}"
-        said = [text for text in ("game over" if game.over else "", note) if text]
+        said = [text for text in ("game over" if game.over else "", note, best.trouble) if text]
         return draw_screen(console, game.board, head, "; ".join(said), PLAY_KEYS)
 
     with (
@@ -214,7 +239,7 @@ def play(rules: Rules, seed: int | None) -> Game:
             if key in ("q", "\x04"):
                 break
             if key == "n":
-                game, undone = Game(rules), False
+                game, undone = Game(rules, game.seed, index=game.index + 1), False
             elif key == "u":
                 moved = game.undo()
                 undone |= moved
@@ -225,7 +250,6 @@ def play(rules: Rules, seed: int | None) -> Game:
                     game.play(MOVE_KEYS[key])
                     if not undone:
                         best.offer(rules, game.score)
-                        note = best.trouble
                 else:
                     note = f"{MOVE_KEYS[key]} moves nothing"
     return game
@@ -234,14 +258,9 @@ def play(rules: Rules, seed: int | None) -> Game:
 def watch(name: str, player: Player, rules: Rules, seed: int | None, speed: float) -> Game:
     """Show a player's game, `speed` moves a second; returns the game."""
     game = Game(rules, seed)
-    own = chance.player_key(game.key)
-
-    def step() -> None:
-        game.play(player(game.board, chance.word(own, len(game.moves))))
-
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         while not game.over:
-            step()
+            take_turn(game, player)
         return game
     need_terminal("watch")
     console = Console()
@@ -268,6 +287,6 @@ def watch(name: str, player: Player, rules: Rules, seed: int | None, speed: floa
             elif key == "-":
                 speed = max(0.125, speed / 2)
             elif key is None and not waiting:
-                step()
+                take_turn(game, player)
                 due = max(due, time.monotonic() - 0.5) + 1 / speed
     return game

@@ -200,12 +200,67 @@ def test_every_board_fits_80_by_24(rows, cols, own_home):
     session.finish()
 
 
-def test_a_small_window_still_shows_the_board(own_home):
-    session = Session("play", "4x4", "--seed", "1", size=(11, 60), home=own_home)
-    session.wait("score 0")
-    session.wait_for_board(Game(Rules(4, 4), 1))
+@pytest.mark.parametrize(("rows", "cols", "size"), [(4, 4, (11, 60)), (2, 6, (12, 40))])
+def test_a_small_window_still_shows_the_board(rows, cols, size, own_home):
+    session = Session("play", f"{rows}x{cols}", "--seed", "1", size=size, home=own_home)
+    session.wait("score 0", "q: quit")
+    session.wait_for_board(Game(Rules(rows, cols), 1))
     session.send("q")
     session.finish()
+
+
+def test_without_colours_the_cells_have_sides(own_home, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    session = Session("play", "2x2", "--seed", "3", home=own_home)
+    session.wait("[  2   ]", "[  .   ]", "[      ]")
+    session.send("q")
+    session.finish()
+
+
+def test_a_dumb_terminal_is_refused(own_home):
+    code = "import os; os.environ['TERM'] = 'dumb'; from lab2048.cli import main; main()"
+    child = pexpect.spawn(sys.executable, ["-c", code, "play"], encoding="utf-8", timeout=20)
+    child.expect("lab2048: play needs a terminal to show the board on")
+    child.wait()
+    assert child.exitstatus == 2
+    child.close()
+
+
+def test_ctrl_z_is_ignored_and_a_termination_gives_the_terminal_back(own_home):
+    session = Session("play", "2x2", "--seed", "3", home=own_home)
+    game = Game(Rules(2, 2), 3)
+    session.wait_for_board(game)
+    session.send("\x1a")
+    game.play(game.board.legal_moves[0])
+    session.send(ARROWS[game.moves[0]])
+    session.wait_for_board(game)
+    session.child.kill(signal.SIGTERM)
+    code, rest = session.finish()
+    assert code == 128 + signal.SIGTERM
+    assert "\x1b[?1049l" in rest and "\x1b[?25h" in rest  # the old screen, and its cursor
+
+
+def test_a_new_game_is_the_next_of_the_seed(own_home):
+    session = Session("play", "3x3", "--seed", "7", home=own_home)
+    session.wait_for_board(Game(Rules(3, 3), 7))
+    session.send("n")
+    session.wait_for_board(Game(Rules(3, 3), 7, index=1))
+    session.send("q")
+    assert "seed 7, game 2" in session.finish()[1]
+
+
+def test_two_games_at_once_keep_both_records(own_home):
+    games = [Session("play", size, "--seed", "3", home=own_home) for size in ("2x2", "2x3")]
+    for session in games:
+        session.wait("score 0")
+    for session in games:
+        session.send("wasd" * 4)
+    for session in games:
+        session.wait("score ")
+        time.sleep(0.5)
+        session.send("q")
+        session.finish()
+    assert set(json.loads((own_home / "best.json").read_text())) == {"2x2", "2x3"}
 
 
 def test_damaged_best_scores_are_set_aside_and_said(own_home):
@@ -245,4 +300,15 @@ def test_watching_is_stopped_by_ctrl_c(own_home):
     session = Session("watch", "random", "--seed", "5", home=own_home)
     session.wait("random on 4x4")
     session.child.kill(signal.SIGINT)
+    assert session.finish()[0] == 0
+
+
+@pytest.mark.slow
+def test_compiling_is_shown_in_a_line_that_goes_away(own_home):
+    session = Session("tour", "--games", "10", size=(40, 80), home=own_home)
+    session.wait("lab2048: compiling kernels", "Next:", seconds=120)
+    text = session.text()
+    lines = [line for line in text.splitlines() if line]
+    assert lines[0] == "lab2048: compiling kernels; later runs find them ready"
+    assert lines[1].startswith("random play on 3x3")
     assert session.finish()[0] == 0

@@ -267,7 +267,7 @@ def _print_tour(results: dict[str, Results], games: int, seed: int) -> None:
     from rich.table import Table
 
     table = Table(title=f"The random player: games a board {games:,}, seed {seed}")
-    for name in ("board", "mean score", "95% interval", "best", "moves"):
+    for name in ("board", "mean score", "95% +/-", "best", "moves"):
         table.add_column(name, justify="right")
     table.add_column("games that reached")
     for name, found in results.items():
@@ -277,10 +277,10 @@ def _print_tour(results: dict[str, Results], games: int, seed: int) -> None:
         table.add_row(
             name,
             f"{found.score.mean():,.1f}",
-            f"{ends[0]:,.1f} to {ends[1]:,.1f}" if ends else "",
+            f"{(ends[1] - ends[0]) / 2:,.1f}" if ends else "",
             f"{found.score.max():,}",
             f"{found.moves.mean():,.1f}",
-            "  ".join(reached[-4:]),
+            "  ".join(reached[-4:-2]) + "\n" + "  ".join(reached[-2:]),
         )
     Console().print(table)
     command = "lab2048" if shutil.which("lab2048") else sys.argv[0]

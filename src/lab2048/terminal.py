@@ -147,12 +147,13 @@ def draw_board(board: Board, width: int, room: int, colour: bool = True) -> Text
     return text
 
 
-def draw_screen(console: Console, board: Board, head: str, note: str, keys: str) -> Group:
+def draw_screen(console: Console, board: Board, head: str, note: str, keys: list[str]) -> Group:
     """A whole screen: a line above the board, one below it, and the keys."""
+    help_line = next((text for text in keys if len(text) <= console.width), keys[-1])
     colour = console.color_system is not None and not console.no_color
     body = draw_board(board, console.width, console.height - _AROUND, colour)
     # a space where a line is empty, so that nothing jumps when it is filled
-    texts = [(head, "bold"), (" ", ""), (note or " ", ""), (keys, "dim")]
+    texts = [(head, "bold"), (" ", ""), (note or " ", ""), (help_line, "dim")]
     lines = [Text(text, style, no_wrap=True, overflow="ellipsis") for text, style in texts]
     return Group(*(Align.center(line) for line in (*lines[:2], body, *lines[2:])))
 
@@ -207,8 +208,13 @@ def _rules_key(rules: Rules) -> str:
 
 # -- playing and watching ----------------------------------------------------------------------
 
-PLAY_KEYS = "arrows, WASD or hjkl: move   u: undo   n: new game   q: quit"
-WATCH_KEYS = "space: pause   +/-: faster, slower   q: quit"
+# the longest that fits the window is shown
+PLAY_KEYS = [
+    "arrows, WASD or hjkl: move   u: undo   n: new game   q: quit",
+    "arrows: move  u: undo  n: new  q: quit",
+    "u: undo  n: new  q: quit",
+]
+WATCH_KEYS = ["space: pause   +/-: faster, slower   q: quit", "space: pause  q: quit"]
 
 
 def play(rules: Rules, seed: int | None) -> Game:

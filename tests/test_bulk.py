@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import naive
 import numpy as np
 import pytest
 from conftest import WITH_JIT
 from test_chance import seed_for
 
-from lab2048 import Board, Game, Rules, chance, lanes, random_games
+from lab2048 import Board, Game, Rules, bulk, chance, lanes, random_games
 from lab2048.players import random_player, take_turn
 
 # every way through the kernels: square or not, lines with a table or without
@@ -98,6 +100,30 @@ def test_games_may_begin_above_32768():
     start = Board.parse("65536 65536 . . / . . . . / . . . . / . . . .")
     results = check_against_single_games(Rules(4, 4), 3 if WITH_JIT else 1, 1, start)
     assert (results.max_tile == 131072).all()
+
+
+def test_exact_games_are_not_begun_once_it_is_stopped():
+    start = Board.parse("65536 . . . / . . . . / . . . . / . . . .")
+    stop = threading.Event()
+    out = np.zeros((100_000, 4), np.int64)
+    stop.set()
+    bulk._play_block(Rules(4, 4), 1, 0, start, out, stop)
+    assert not out.any()
+    stop.clear()
+    bulk._play_block(Rules(4, 4), 1, 0, start, out[:1], stop)
+    assert out[0].any()
+
+
+def test_an_error_in_progress_stops_the_games():
+    finished = []
+
+    def stop(games):
+        finished.append(games)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        random_games(Rules(*COMMON[-1]), 40, threads=1, progress=stop)
+    assert len(finished) == 1
 
 
 def test_a_start_without_a_move_is_a_game_of_no_moves():

@@ -120,6 +120,7 @@ BAD = {
     ("watch", "rndom"): "there is no player 'rndom'; did you mean random?",
     ("watch", "random", "--speed", "0"): "--speed is from",
     ("tour", "--games", "0"): "'--games'",
+    ("tour", "--games", "1000000000000"): "'--games'",
     ("tour", "--seed", "-3"): "a seed is a whole number",
     ("nonsense",): "No such command 'nonsense'",
     ("bench", "nonsense"): "No such command 'nonsense'",
@@ -190,6 +191,28 @@ def test_a_reader_that_leaves_is_no_error():
             check=False,
         )
         assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+@pytest.mark.parametrize("end", ["<&-", "2>&-"])
+def test_a_closed_end_is_no_obstacle(end):
+    for arguments in ("watch random --board 2x2 --seed 1", "tour --games 5 --json"):
+        done = subprocess.run(
+            ["bash", "-c", f"{sys.executable} -m lab2048 {arguments} {end}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    if end == "2>&-":
+        json.loads(done.stdout)
+
+
+def test_a_home_that_names_nobody_is_said():
+    done = run("tour", "--games", "5", LAB2048_HOME="~nobody-of-this-name/x")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "lab2048: LAB2048_HOME is '~nobody-of-this-name/x', and there is no such user\n"
+    )
 
 
 def test_a_full_disk_behind_the_output_is_said():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 
@@ -230,6 +232,23 @@ def test_seeds_of_many_boards():
     assert (d[[0, 2]] == a[[0, 2]]).all()
     with pytest.raises(ValueError, match="3 boards and 2 seeds"):
         env.reset(seed=[1, 2])
+
+
+def test_seeds_may_go_on_where_others_begin_anew():
+    ours, theirs = GameVectorEnv(3, 2, 2), SyncVectorEnv([lambda: GameEnv(2, 2)] * 3)
+    for seed in ([4, 5, 6], [None, 7, None], None, [8, None, None], np.array([1, 2, 3])):
+        one = seed.tolist() if isinstance(seed, np.ndarray) else seed
+        assert (ours.reset(seed=seed)[0] == theirs.reset(seed=one)[0]).all()
+    with pytest.raises(ValueError, match="a seed is a whole number"):
+        ours.reset(seed=True)
+
+
+def test_it_can_be_copied_and_its_size_may_be_of_numpy():
+    env = GameVectorEnv(3, rows=np.int8(4), cols=np.int8(4))
+    env.reset(seed=1)
+    env.step(np.array([0, 1, 2]))
+    for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        assert (other.step(np.array([1, 2, 3]))[0] == copy.deepcopy(env).step([1, 2, 3])[0]).all()
 
 
 def test_bad_arguments_are_refused():

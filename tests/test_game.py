@@ -217,6 +217,30 @@ def test_parse_and_print_round_trip(grid):
     assert Board.from_packed(board.packed, board.rows, board.cols) == board
 
 
+def test_ranks_of_numpy_become_ordinary_numbers():
+    board = Board.parse(". . / . .").place(3, np.uint8(1))
+    assert type(board.ranks[3]) is int
+    assert Board((np.uint8(15),) * 4, 2, 2).packed == 0xFFFF
+
+
+def test_messages_stay_on_one_short_line():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    for bad in (
+        deep,
+        [["a\nb", "c"], ["d", "e"]],
+        [["\x1b[31m", "c"], ["d", "e"]],
+        np.zeros((3, 3, 3)),
+    ):
+        with pytest.raises(ValueError, match=r".") as caught:
+            Board.parse(bad)
+        assert str(caught.value).isprintable() and len(str(caught.value)) < 250
+    with pytest.raises(ValueError, match="a seed is a whole number") as caught:
+        Game(Rules(2, 2), "9" * 10**6)
+    assert len(str(caught.value)) < 150
+
+
 def test_all_forms_of_one_board():
     board = Board.parse("2 4 . / . 8 . / 2 . .")
     assert board.ranks == (1, 2, 0, 0, 3, 0, 1, 0, 0)
@@ -305,8 +329,11 @@ def test_a_size_that_does_not_fit_is_refused():
         Board.parse("2 4 . / . 8 . / 2 . .", "4x4")
     with pytest.raises(ValueError, match="has 9 ranks; a 4x3 board has 12 of them"):
         Board.parse("120030100", "4x3")
-    with pytest.raises(ValueError, match="a board size is written ROWSxCOLS"):
-        Board.parse("120030100", "3")
+    for size in ("3", 5, (1, 2, 3)):
+        with pytest.raises(ValueError, match="a board size is written ROWSxCOLS"):
+            Board.parse("120030100", size)
+    with pytest.raises(ValueError, match="has 4 cells, not 0"):
+        Board(5, 2, 2)
     with pytest.raises(ValueError, match="a 3x3 board has 9 cells, not 8"):
         Board((0,) * 8, 3, 3)
     with pytest.raises(ValueError, match="18 is not a rank"):
@@ -315,8 +342,12 @@ def test_a_size_that_does_not_fit_is_refused():
         Board.from_packed(1 << 16, 2, 2)
     with pytest.raises(ValueError, match="holds tiles up to 32768"):
         _ = Board.parse("65536 . / . .").packed
-    with pytest.raises(ValueError, match="not an empty cell"):
-        Board.parse("2 . / . .").place(0, 1)
+    for cell in (0, 4, -1, None, 1.0):
+        with pytest.raises(ValueError, match="is not the number of an empty cell"):
+            Board.parse("2 . / . .").place(cell, 1)
+    for rank in (1.0, True, 18, None):
+        with pytest.raises(ValueError, match="is not a rank"):
+            Board.parse("2 . / . .").place(1, rank)
 
 
 @pytest.mark.parametrize(
@@ -334,7 +365,7 @@ def test_every_allowed_size_is_accepted():
         assert (rules.cells, rules.name) == (rows * cols, f"{rows}x{cols}")
 
 
-@pytest.mark.parametrize("p4", [-0.1, 1.1, math.nan, math.inf, "0.1", None, True])
+@pytest.mark.parametrize("p4", [-0.1, 1.1, math.nan, math.inf, 10**400, "0.1", b"0.1", None, True])
 def test_a_p4_that_is_no_chance_is_refused(p4):
     with pytest.raises(ValueError, match="p4, the chance of a 4, is a number from 0 to 1"):
         Rules(4, 4, p4)

@@ -263,14 +263,17 @@ def test_two_games_at_once_keep_both_records(own_home):
     assert set(json.loads((own_home / "best.json").read_text())) == {"2x2", "2x3"}
 
 
-def test_damaged_best_scores_are_set_aside_and_said(own_home):
+@pytest.mark.parametrize(
+    "damage", [b'{"4x4": 12\xff', b'{"4x4": Infinity}', b"[" * 100_000, b"[1]"]
+)
+def test_damaged_best_scores_are_set_aside_and_said(damage, own_home):
     own_home.mkdir()
-    (own_home / "best.json").write_bytes(b'{"4x4": 12\xff')
+    (own_home / "best.json").write_bytes(damage)
     session = Session("play", home=own_home)
     session.wait("best 0", "the best scores could not be read")
     session.send("q")
     assert session.finish()[0] == 0
-    assert (own_home / "best.json.damaged").read_bytes() == b'{"4x4": 12\xff'
+    assert (own_home / "best.json.damaged").read_bytes() == damage
 
 
 def test_a_home_that_cannot_be_written_costs_the_record_only(tmp_path):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from threading import Event
 from typing import NamedTuple
 
 import numpy as np
@@ -66,9 +67,11 @@ def random_games(
     size = max(1, min(_BLOCK, -(-games // (4 * workers))))
     out = np.zeros((games, 4), np.int64)
 
+    stop = Event()
+
     def block(begin: int) -> int:
         part = out[begin : begin + size]
-        _play_block(rules, seed, first + begin, start, part)
+        _play_block(rules, seed, first + begin, start, part, stop)
         return len(part)
 
     with ThreadPoolExecutor(workers) as pool:
@@ -78,13 +81,16 @@ def random_games(
                 if progress is not None:
                     progress(finished)
         except BaseException:
+            stop.set()
             pool.shutdown(cancel_futures=True)
             raise
     ranks = out[:, 2]
     return Results(out[:, 0], out[:, 1], np.left_shift(1, ranks) * (ranks > 0))
 
 
-def _play_block(rules: Rules, seed: int, first: int, start: Board | None, out: Counts) -> None:
+def _play_block(
+    rules: Rules, seed: int, first: int, start: Board | None, out: Counts, stop: Event
+) -> None:
     """Games first, first + 1, ... into the rows of `out`."""
     if start is not None and (max(start.ranks) > MAX_PACKED_RANK or start.is_terminal):
         outgrown = list(range(len(out)))
@@ -97,6 +103,8 @@ def _play_block(rules: Rules, seed: int, first: int, start: Board | None, out: C
         summarise(last, counts, begin, U(0 if begin else 2), out)
         outgrown = np.flatnonzero(out[:, 3]).tolist()
     for i in outgrown:
+        if stop.is_set():
+            return
         out[i] = _play_exactly(rules, seed, first + i, start)
 
 

@@ -191,7 +191,9 @@ def _print_probe(board: Board, rules: Rules) -> None:
 
 @app.command()
 def tour(
-    games: Annotated[int, typer.Option("--games", min=1, help="Games on each board.")] = 1000,
+    games: Annotated[
+        int, typer.Option("--games", min=1, max=10**8, help="Games on each board.")
+    ] = 1000,
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same games.")] = 1,
     as_json: JsonOption = False,
 ) -> None:

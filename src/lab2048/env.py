@@ -138,9 +138,6 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     ) -> None:
-        from lab2048 import lanes
-        from lab2048.board import table
-
         if num_envs < 1:
             raise ValueError(f"num_envs is at least 1, not {num_envs}")
         modes = {m.value: m for m in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)}
@@ -155,9 +152,6 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         self.single_observation_space, self.single_action_space = _spaces(self.rules)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._lanes = lanes
-        self._step = lanes.step_kernel(rows, cols)
-        self._tables = table(cols), table(rows)
         self._threshold = chance.four_threshold(self.rules.p4)
         self._four = np.array(self._threshold, np.uint64)
         # boards, words, legal moves; a board with a tile above 32768 is in `_wide` instead
@@ -177,12 +171,13 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         """Begin all games: the first ones of a seed or, without one, the next."""
         if options:
             raise ValueError(f"the vector environment has no options, such as {list(options)}")
-        if seed is None and self._seeded:
-            self._games += np.uint64(1)
-        else:
-            self._seeds[:] = self._lane_seeds(seed)
-            self._games[:] = 0
-            self._seeded = True
+        seeds = self._lane_seeds(seed)
+        for j, given in enumerate(seeds):
+            if given is None:
+                self._games[j] += np.uint64(1)
+            else:
+                self._seeds[j], self._games[j] = given, 0
+        self._seeded = True
         self._restart(np.ones(self.num_envs, np.bool_))
         self._over[:] = False
         return self._observe(np.zeros(self.num_envs, np.bool_))
@@ -191,6 +186,9 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         self, actions: NDArray[np.int64]
     ) -> tuple[Ranks, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Make a move on every board."""
+        from lab2048.board import table
+        from lab2048.lanes import step_kernel
+
         if not self._seeded:
             raise RuntimeError("call reset() before step()")
         given = np.asarray(actions)
@@ -199,7 +197,9 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
             raise ValueError(f"actions are {self.num_envs} whole numbers from 0 to 3")
         moves = np.ascontiguousarray(given, np.int64)
         rewards = np.empty(self.num_envs, np.int64)
-        self._step(self._state, moves, self._four, *self._tables, rewards)
+        rows, cols = self.rules.rows, self.rules.cols
+        tables = table(cols), table(rows)
+        step_kernel(rows, cols)(self._state, moves, self._four, *tables, rewards)
         self._move_wide(moves, rewards)
         illegal = rewards < 0
         rewards[illegal] = 0
@@ -211,7 +211,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         self._over = self._ended()
         ended = self._over.copy()
         if self._same_step and ended.any():
-            final = {"action_mask": info["action_mask"], "illegal": illegal.copy()}
+            final = {"action_mask": np.zeros_like(info["action_mask"]), "illegal": illegal & ended}
             last = ranks
             self._begin_next(ended)
             ranks, info = self._observe(illegal & ~ended)
@@ -228,25 +228,30 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
             return tuple(picture(board) for board in boards)
         return tuple(board.grid() for board in boards)
 
-    def _lane_seeds(self, seed: int | Sequence[int | None] | None) -> list[int]:
-        """A seed a board: from one on, each its own, or drawn."""
-        if seed is None:
-            seed = int(self.np_random.integers(2**32))
-        if isinstance(seed, Sequence):
+    def _lane_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        """A seed a board: from one on, each its own, or drawn; None to go on with what it has."""
+        if seed is None and self._seeded:
+            return [None] * self.num_envs
+        if isinstance(seed, Sequence | np.ndarray):
             if len(seed) != self.num_envs:
                 raise ValueError(f"there are {self.num_envs} boards and {len(seed)} seeds")
-            drawn = self.np_random.integers(2**32, size=self.num_envs)
+            drawn = [None if self._seeded else int(self.np_random.integers(2**32)) for _ in seed]
             pairs = zip(seed, drawn, strict=True)
-            return [int(d) if s is None else chance.checked_seed(s) for s, d in pairs]
-        super().reset(seed=seed)
-        return [chance.checked_seed(seed + j) for j in range(self.num_envs)]
+            return [d if s is None else chance.checked_seed(s) for s, d in pairs]
+        if seed is None:
+            seed = int(self.np_random.integers(2**32))
+        first = chance.checked_seed(seed)
+        super().reset(seed=first)
+        return [chance.checked_seed(first + j) for j in range(self.num_envs)]
 
     def _restart(self, which: NDArray[np.bool_]) -> None:
         """Begin game `_games[j]` on every board asked for."""
+        from lab2048.lanes import restart
+
         for j in [j for j in self._wide if which[j]]:
             del self._wide[j]
         rows, cols = self.rules.rows, self.rules.cols
-        self._lanes.restart(self._state, which, self._seeds, self._games, self._four, rows, cols)
+        restart(self._state, which, self._seeds, self._games, self._four, rows, cols)
 
     def _begin_next(self, which: NDArray[np.bool_]) -> None:
         """The next game on every board asked for."""
@@ -255,9 +260,11 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
 
     def _observe(self, illegal: NDArray[np.bool_]) -> tuple[Ranks, dict[str, Any]]:
         """Observations and info of all boards as they are."""
+        from lab2048.lanes import observe
+
         ranks = np.empty((self.num_envs, self.rules.cells), np.uint8)
         masks = np.empty((self.num_envs, 4), np.int8)
-        self._lanes.observe(self._state, ranks, masks)
+        observe(self._state, ranks, masks)
         for j, board in self._wide.items():
             ranks[j], masks[j] = board.ranks, _action_mask(board)
         everywhere = np.ones(self.num_envs, np.bool_)
@@ -281,12 +288,13 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
     def _move_wide(self, moves: NDArray[np.int64], rewards: NDArray[np.int64]) -> None:
         """Make the moves that the kernel could not: those with a tile above 32768."""
         from lab2048.board import OVERFLOW
+        from lab2048.lanes import ILLEGAL
 
         boards, words, masks = self._state
         outgrown = np.flatnonzero(rewards >= OVERFLOW).tolist()
         for j in {*outgrown, *self._wide}:
             legal, reward, after = self._board(j).move(int(moves[j]))
-            rewards[j] = reward if legal else self._lanes.ILLEGAL
+            rewards[j] = reward if legal else ILLEGAL
             if legal:
                 words[j] = (int(words[j]) + chance.GOLDEN) & chance.MASK64
                 word = chance.mix(int(words[j]))

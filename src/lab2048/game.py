@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import operator
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, lru_cache
+from numbers import Real
 from typing import NamedTuple, SupportsIndex
 
 from lab2048 import chance
@@ -89,9 +90,10 @@ class Rules:
 
     def __post_init__(self) -> None:
         rows, cols = check_shape(self.rows, self.cols)
+        real = isinstance(self.p4, Real) and not isinstance(self.p4, bool)
         try:
-            p4 = math.nan if isinstance(self.p4, str | bool) else float(self.p4)
-        except (TypeError, ValueError):
+            p4 = float(self.p4) if real else math.nan
+        except OverflowError:
             p4 = math.nan
         if not 0 <= p4 <= 1:  # nan fails this too
             raise ValueError(
@@ -160,7 +162,7 @@ class Board:
 
     def __post_init__(self) -> None:
         rows, cols = check_shape(self.rows, self.cols)
-        ranks = tuple(self.ranks)
+        ranks = tuple(self.ranks) if isinstance(self.ranks, Iterable) else ()
         if len(ranks) != rows * cols:
             raise ValueError(f"a {rows}x{cols} board has {rows * cols} cells, not {len(ranks)}")
         for cell, rank in enumerate(ranks):
@@ -287,12 +289,13 @@ class Board:
 
     def place(self, cell: int, rank: int) -> Board:
         """The board with a tile put on an empty cell."""
-        if not 0 <= cell < len(self.ranks) or self.ranks[cell] != 0:
-            raise ValueError(f"cell {cell} is not an empty cell of {self}")
-        ranks = (*self.ranks[:cell], rank, *self.ranks[cell + 1 :])
-        # A 2 or a 4 beside an empty cell's worth of other tiles cannot take the age too far.
-        make = _trusted if rank in (1, 2) else Board
-        return make(ranks, self.rows, self.cols)
+        where_, what = whole(cell), whole(rank)
+        if where_ is None or not 0 <= where_ < len(self.ranks) or self.ranks[where_] != 0:
+            raise ValueError(f"{short(cell)} is not the number of an empty cell of {self}")
+        if what in (1, 2):  # the other cells cannot hold so much that this takes the age too far
+            ranks = (*self.ranks[:where_], what, *self.ranks[where_ + 1 :])
+            return _trusted(ranks, self.rows, self.cols)
+        return Board((*self.ranks[:where_], rank, *self.ranks[where_ + 1 :]), self.rows, self.cols)
 
     def image(self, symmetry: int) -> Board:
         """The board under a symmetry: transposed if 4 is in it, then mirrored (1), flipped (2).

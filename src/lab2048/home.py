@@ -10,7 +10,10 @@ from pathlib import Path
 def home() -> Path:
     """The folder of all data: `LAB2048_HOME`, or the platform's user data folder."""
     if chosen := os.environ.get("LAB2048_HOME"):
-        return Path(chosen).expanduser().absolute()
+        try:
+            return Path(chosen).expanduser().absolute()
+        except RuntimeError:
+            raise ValueError(f"LAB2048_HOME is {chosen!r}, and there is no such user") from None
     import platformdirs
 
     return platformdirs.user_data_path("lab2048", appauthor=False)

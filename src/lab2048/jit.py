@@ -65,6 +65,9 @@ def _compiled(signature: str, **options: Any) -> Callable[[Callable[P, T]], Call
             before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
             try:
                 dispatcher = numba.njit(signature, cache=True, **options)(function)
+            except OSError as error:
+                _say_not_kept(error)
+                dispatcher = numba.njit(signature, **options)(function)
             finally:
                 config.CACHE_DIR = before
             if dispatcher.stats.cache_misses:
@@ -98,7 +101,7 @@ def cache_folder() -> Path:
         tempfile.TemporaryFile(dir=folder).close()
         folder.touch()
     except OSError as error:
-        print(f"lab2048: kernels cannot be kept in {folder}: {error.strerror}", file=sys.stderr)
+        _say_not_kept(error)
         temporary = Path(tempfile.mkdtemp(prefix="lab2048-kernels-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
         return temporary
@@ -109,6 +112,21 @@ def cache_folder() -> Path:
         for old in others[_KEPT_FOLDERS - 1 :]:
             shutil.rmtree(old, ignore_errors=True)
     return folder
+
+
+_said: set[str] = set()
+
+
+def _say_once(text: str) -> None:
+    """A line on stderr, if there is one, that is not repeated."""
+    if sys.stderr is not None and text not in _said:
+        _said.add(text)
+        print(f"lab2048: {text}", file=sys.stderr)
+
+
+def _say_not_kept(error: OSError) -> None:
+    """Say that later runs will have to compile again, and why."""
+    _say_once(f"kernels cannot be kept in {home()}: {error.strerror}")
 
 
 def _checksums(folder: Path) -> dict[str, int]:
@@ -129,9 +147,7 @@ def _remove_damaged(folder: Path) -> None:
         sealed = json.loads((folder / "seal.json").read_text("utf-8"))
         # a file that is not listed was written by a process that has not sealed it yet
         damaged = [name for name, s in _checksums(folder).items() if sealed.get(name, s) != s]
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError):  # no seal, so no telling
         damaged = list(_checksums(folder))
     for name in damaged:
         (folder / name).unlink(missing_ok=True)
@@ -148,19 +164,23 @@ class _Announcer(event.Listener):  # type: ignore[misc]  # numba is Any here
         name = _our_kernel(event)
         if name is None:
             return
-        if self.count == 0:
-            print("lab2048: compiling kernels; later runs find them ready", file=sys.stderr)
+        _say_once("compiling kernels; later runs find them ready")
         self.count += 1
         self.depth += 1
-        if sys.stderr.isatty():
+        if _on_terminal():
             print(f"\r\x1b[K  {self.count}: {name}", end="", file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
         if _our_kernel(event) is None:
             return
         self.depth -= 1
-        if self.depth == 0 and sys.stderr.isatty():
+        if self.depth == 0 and _on_terminal():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _on_terminal() -> bool:
+    """Whether somebody sees what is written on stderr."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _our_kernel(event: Any) -> str | None:

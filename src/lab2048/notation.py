@@ -9,6 +9,7 @@ import json
 import math
 import operator
 import re
+import reprlib
 from collections.abc import Iterable, Sequence
 from typing import SupportsIndex
 
@@ -31,8 +32,7 @@ _RANK_OF_TILE = {0: 0} | {1 << rank: rank for rank in range(1, MAX_RANK + 1)}
 
 def short(value: object) -> str:
     """The value as an error message shows it: on one line, and not too long."""
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return " ".join(reprlib.repr(value).split())
 
 
 def whole(value: object) -> int | None:
@@ -54,16 +54,17 @@ def check_shape(rows: object, cols: object) -> tuple[int, int]:
     """Rows and columns as ints, or a `ValueError` that says which boards there are."""
     r, c = whole(rows), whole(cols)
     if r is None or c is None or (r, c) not in SHAPES:
-        asked = f"{r}x{c}" if r is not None and c is not None else f"{rows!r} by {cols!r}"
+        asked = f"{r}x{c}" if r is not None and c is not None else f"{short(rows)} by {short(cols)}"
         raise ValueError(
-            f"a board has 2 to 6 rows, 2 to 6 columns and at most 16 cells, not {asked[:40]}"
+            f"a board has 2 to 6 rows, 2 to 6 columns and at most 16 cells, not {asked}"
         )
     return r, c
 
 
 def parse_shape(text: str) -> tuple[int, int]:
     """Rows and columns of a board named like `4x3`."""
-    match = re.fullmatch(r"\s*([0-9]{1,4})\s*[xX×]\s*([0-9]{1,4})\s*", text)
+    size = text if isinstance(text, str) else ""
+    match = re.fullmatch(r"\s*([0-9]{1,4})\s*[xX×]\s*([0-9]{1,4})\s*", size)
     if match is None:
         raise ValueError(f"a board size is written ROWSxCOLS, such as 4x4, not {short(text)}")
     return check_shape(int(match[1]), int(match[2]))
@@ -71,9 +72,10 @@ def parse_shape(text: str) -> tuple[int, int]:
 
 def parse_cells(source: Source, size: Size = None) -> Cells:
     """The cells of a board in any form that `lab2048.game.Board.parse` takes."""
-    shape = parse_shape(size) if isinstance(size, str) else size
-    if shape is not None:
-        shape = check_shape(*shape)
+    if isinstance(size, tuple | list) and len(size) == 2:
+        shape: tuple[int, int] | None = check_shape(*size)
+    else:
+        shape = None if size is None else parse_shape(size)
     if not isinstance(source, str):
         ranks, rows, cols = _from_tiles(source)
     elif source.lstrip().startswith("["):
@@ -140,8 +142,10 @@ def _from_rows(tiles: list[list[int | None]], written: Sequence[Sequence[object]
         rank = _RANK_OF_TILE.get(-1 if tile is None else tile)
         if rank is None:
             given = written[cell // cols][cell % cols]
-            shown = given if isinstance(given, str) else repr(given)
-            raise ValueError(f"{where(cell, cols)}: {shown[:20]} is not a tile; {_TILES}")
+            plain = isinstance(given, str) and given.isprintable() and len(given) <= 20
+            raise ValueError(
+                f"{where(cell, cols)}: {given if plain else short(given)} is not a tile; {_TILES}"
+            )
         ranks.append(rank)
     return tuple(ranks), len(tiles), cols
 

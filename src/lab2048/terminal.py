@@ -56,7 +56,7 @@ class Keys:
         while self._buffer in ("\x1b", "\x1b[", "\x1bO") and self._fill(0.1):
             pass
         if self._buffer[0] == "\x1b" and len(self._buffer) > 2 and self._buffer[1] in "[O":
-            end = next((i for i, c in enumerate(self._buffer) if i > 1 and c.isalpha()), 2)
+            end = next((i for i, c in enumerate(self._buffer) if i > 1 and "@" <= c <= "~"), 2)
             sequence, self._buffer = self._buffer[: end + 1], self._buffer[end + 1 :]
             return _ARROWS.get(sequence[-1], "unknown")
         key, self._buffer = self._buffer[0], self._buffer[1:]
@@ -96,12 +96,18 @@ def keyboard() -> Iterator[Keys]:
 
 
 def _exit(number: int, frame: object) -> None:
+    """Answer a signal as if the program had come to its end, so that all is put back."""
     sys.exit(128 + number)
+
+
+def on_terminal() -> bool:
+    """Whether both ends of the program are a terminal."""
+    return all(end is not None and end.isatty() for end in (sys.stdin, sys.stdout))
 
 
 def need_terminal(what: str) -> None:
     """A `ValueError` unless a person can see and type."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+    if not on_terminal() or os.environ.get("TERM") == "dumb":
         raise ValueError(f"{what} needs a terminal to show the board on and to read keys from")
     try:
         import termios  # noqa: F401
@@ -194,7 +200,7 @@ class BestScores:
             return {}
         except OSError as error:
             self.trouble = f"the best scores could not be read: {error.strerror}"
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             with suppress(OSError):
                 self.path.replace(self.path.with_name("best.json.damaged"))
             self.trouble = "the best scores could not be read; see best.json.damaged"
@@ -264,7 +270,7 @@ def play(rules: Rules, seed: int | None) -> Game:
 def watch(name: str, player: Player, rules: Rules, seed: int | None, speed: float) -> Game:
     """Show a player's game, `speed` moves a second; returns the game."""
     game = Game(rules, seed)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not on_terminal():
         while not game.over:
             take_turn(game, player)
         return game

@@ -160,6 +160,17 @@ def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path):
     assert not Path(folder).exists()
 
 
+@pytest.mark.slow
+def test_a_disk_without_room_is_no_obstacle(own_home):
+    """No file may grow past 4 KiB, as on a disk that is nearly full."""
+    limited = f"ulimit -f 4; exec {sys.executable} -c '{PLAY}'"
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == python(PLAY).stdout
+    said = [line for line in done.stderr.splitlines() if "cannot be kept" in line]
+    assert said == [f"lab2048: kernels cannot be kept in {own_home}: File too large"]
+
+
 def test_another_source_has_another_cache_and_old_ones_are_cleared(own_home):
     code = (
         "import pathlib, sys\n"

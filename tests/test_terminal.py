@@ -226,11 +226,28 @@ def test_a_dumb_terminal_is_refused(own_home):
     child.close()
 
 
-def test_ctrl_z_is_ignored_and_a_termination_gives_the_terminal_back(own_home):
+def test_ctrl_z_does_not_suspend(own_home):
+    shell = pexpect.spawn(
+        "bash",
+        ["--norc", "-i"],
+        dimensions=(24, 80),
+        encoding="utf-8",
+        timeout=20,
+        env={**os.environ, "LAB2048_HOME": str(own_home), "TERM": "xterm"},
+    )
+    shell.sendline(f"{sys.executable} -m lab2048 play 2x2 --seed 3; echo code $?")
+    shell.expect("q: quit")
+    shell.send("\x1a")
+    assert shell.expect(["Stopped", pexpect.TIMEOUT], timeout=1.5) == 1
+    shell.send("q")
+    shell.expect("code 0")
+    shell.close(force=True)
+
+
+def test_a_termination_gives_the_terminal_back(own_home):
     session = Session("play", "2x2", "--seed", "3", home=own_home)
     game = Game(Rules(2, 2), 3)
     session.wait_for_board(game)
-    session.send("\x1a")
     game.play(game.board.legal_moves[0])
     session.send(ARROWS[game.moves[0]])
     session.wait_for_board(game)

@@ -205,7 +205,6 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         rewards[illegal] = 0
         if not self._same_step and self._over.any():
             self._begin_next(self._over)
-            rewards[self._over] = 0
             illegal &= ~self._over
         ranks, info = self._observe(illegal)
         self._over = self._ended()

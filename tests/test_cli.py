@@ -193,7 +193,7 @@ def test_a_reader_that_leaves_is_no_error():
         assert (done.stdout, done.stderr) == ("1\n", "")
 
 
-@pytest.mark.parametrize("end", ["<&-", "2>&-"])
+@pytest.mark.parametrize("end", ["<&-", ">&-", "2>&-"])
 def test_a_closed_end_is_no_obstacle(end):
     for arguments in ("watch random --board 2x2 --seed 1", "tour --games 5 --json"):
         done = subprocess.run(

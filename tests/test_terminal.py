@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 
@@ -170,14 +169,17 @@ def test_the_terminal_is_left_as_it_was(how, own_home):
     )
     shell.sendline("stty -a | tr ';' '\\n' | grep -o -- '-*icanon'; echo begin")
     shell.expect("\r\nicanon\r\nbegin")
-    shell.sendline(f"{sys.executable} -m lab2048 play 2x2 --seed 3; echo code $?")
+    play = f"{sys.executable} -m lab2048 play 2x2 --seed 3"
+    shell.sendline(f"sh -c 'echo process $$; exec {play}'; echo code $?")
+    shell.expect(r"process (\d+)\r")
+    process = int(shell.match[1])
     shell.expect("q: quit")
     for key in "wasd" * 3:
         shell.send(key)
         time.sleep(0.02)
     if how == "kill":
         time.sleep(0.5)
-        subprocess.run(["pkill", "-9", "-P", str(shell.pid)], check=True)
+        os.kill(process, signal.SIGKILL)
         shell.expect("code 137")
         assert json.loads((own_home / "best.json").read_text())["2x2"] > 0
         shell.close(force=True)

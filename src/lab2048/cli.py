@@ -42,7 +42,8 @@ def main() -> NoReturn:
     """Run the command line; whatever goes wrong is told in one line."""
     try:
         code = app(prog_name="lab2048", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is None where the caller closed it
+            sys.stdout.flush()
         if code == STOPPED:
             _fail("stopped", STOPPED)
         sys.exit(code)

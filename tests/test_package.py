@@ -147,6 +147,20 @@ def test_damaged_kernels_are_compiled_anew(own_home):
     assert third.stderr == ""
 
 
+def test_without_a_seal_nothing_is_trusted(own_home):
+    folder = own_home / "kernels"
+    code = "from lab2048 import jit; print(jit.cache_folder())"
+    found = Path(python(code).stdout.strip())
+    assert found.parent == folder
+    for seal in (None, "not json", "[]"):
+        (found / "deep").mkdir(exist_ok=True)
+        (found / "deep" / "play.nbi").write_bytes(b"garbage")
+        if seal is not None:
+            (found / "seal.json").write_text(seal)
+        python(code)
+        assert not (found / "deep" / "play.nbi").exists()
+
+
 @pytest.mark.slow
 def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path):
     blocked = tmp_path / "file"

@@ -112,10 +112,12 @@ class GameEnv(gymnasium.Env[Ranks, np.int64]):
         return f"{self.game.board.grid()}\nscore {self.game.score}\n"
 
     def _observation(self, game: Game) -> Ranks:
+        """The ranks of the game's board."""
         shape = (self.rules.rows, self.rules.cols)
         return np.array(game.board.ranks, np.uint8).reshape(shape)
 
     def _info(self, game: Game, *, illegal: bool) -> dict[str, Any]:
+        """What is legal now, and whether the last move was."""
         return {"action_mask": _action_mask(game.board), "illegal": illegal}
 
 

@@ -129,14 +129,19 @@ def _say_not_kept(error: OSError) -> None:
     _say_once(f"kernels cannot be kept in {home()}: {error.strerror}")
 
 
+def _cached_files(folder: Path) -> list[Path]:
+    """Numba's own files in the folder: indexes and machine code."""
+    return sorted(folder.rglob("*.nb[ci]"))
+
+
 def _checksums(folder: Path) -> dict[str, int]:
     """A checksum of every cached file."""
-    files = sorted(folder.rglob("*.nb[ci]"))
+    files = _cached_files(folder)
     return {path.relative_to(folder).as_posix(): zlib.crc32(path.read_bytes()) for path in files}
 
 
 def _seal(folder: Path) -> None:
-    """Write down what the cached files are; without it they are still used, but not checked."""
+    """Write down what the cached files are; without a seal the next run throws them away."""
     with suppress(OSError):
         write_atomically(folder / "seal.json", json.dumps(_checksums(folder)))
 
@@ -146,11 +151,12 @@ def _remove_damaged(folder: Path) -> None:
     try:
         sealed = json.loads((folder / "seal.json").read_text("utf-8"))
         # a file that is not listed was written by a process that has not sealed it yet
-        damaged = [name for name, s in _checksums(folder).items() if sealed.get(name, s) != s]
+        sums = _checksums(folder).items()
+        damaged = [folder / name for name, found in sums if sealed.get(name, found) != found]
     except (OSError, ValueError, AttributeError):  # no seal, so no telling
-        damaged = list(_checksums(folder))
-    for name in damaged:
-        (folder / name).unlink(missing_ok=True)
+        damaged = _cached_files(folder)
+    for path in damaged:
+        path.unlink(missing_ok=True)
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]  # numba is Any here

@@ -1,0 +1,237 @@
+"""Kernels that lead from many boards to the next: moves to afterstates, spawns to states.
+
+All boards of a call have one shape, for which the kernel is compiled. Boards are taken a block at
+a time, and every stage of the work is a short loop over the block that the compiler turns into
+vector code; only where results are packed together does a loop go board by board, without branches.
+
+What comes out is canonical (`smallest`). Which moves are made does not matter here, so a vertical
+move is one of the transposed board; left and right come out of one look into a table of *pairs*:
+the line slid to its first cell in the low half of an entry, slid to its last in the high half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab2048.board import (
+    CELLS,
+    LONGEST_TABLE,
+    Words,
+    all_cells,
+    flip,
+    mirror,
+    occupied,
+    reverse_line,
+    slide_line,
+    table,
+    transpose,
+)
+from lab2048.jit import U, inline, kernel
+
+Pairs = NDArray[np.uint32] | NDArray[np.uint64]
+Sources = NDArray[np.uint32]
+
+BLOCK = 256
+WIN = U(2**64 - 1)
+"""Stands in place of an afterstate that ends the game: the tile that was to be made is on it."""
+NEVER = 15
+"""The rank of a tile that nobody makes on a board small enough to be solved."""
+
+
+# -- blocks: inlined into the kernels ------------------------------------------------------------
+
+
+@inline("uint64(uint64, int64, int64)")
+def smallest(board: U, rows: int, cols: int) -> U:
+    """The canonical form: `board.canonical` without the symmetry that leads to it."""
+    mirrored = mirror(board, rows, cols)
+    best = min(
+        min(board, mirrored),
+        min(flip(board, rows, cols), flip(mirrored, rows, cols)),
+    )
+    if rows == cols:
+        turned = transpose(board, rows, cols)
+        mirrored = mirror(turned, rows, cols)
+        best = min(best, min(turned, mirrored))
+        best = min(best, min(flip(turned, rows, cols), flip(mirrored, rows, cols)))
+    return best
+
+
+@inline("boolean(uint64, uint64)")
+def holds(board: U, rank: U) -> bool:
+    """Whether some cell holds a tile of just this rank (which is not 0)."""
+    return occupied(board ^ (rank * CELLS)) != CELLS
+
+
+@inline("uint64(uint64, int64)")
+def potential(board: U, cells: int) -> U:
+    """The sum of tile * (rank - 1). A move adds its reward to it, a 4 that spawns adds 4."""
+    total = U(0)
+    for cell in range(cells):
+        rank = (board >> U(4 * cell)) & U(15)
+        total += ((U(1) << rank) & ~U(1)) * (rank - U(1))
+    return total
+
+
+# -- moves ---------------------------------------------------------------------------------------
+
+
+@cache
+def pairs(length: int) -> Pairs:
+    """The table of the lines of a length, slid to either side; a stub where there is none."""
+    if length > LONGEST_TABLE:
+        return np.zeros(1, np.uint64)
+    lines = 16**length
+    slid = table(length)
+    word = np.uint32 if length <= 4 else np.uint64
+    half = word(16 if length <= 4 else 32)
+    return slid[:lines].astype(word) | (slid[lines : 2 * lines].astype(word) << half)
+
+
+@kernel("uint64(uint64, int64)")
+def slid_pair(line: U, length: int) -> U:
+    """The entry of a line that is too long for a table."""
+    first = slide_line(line, length)[0]
+    last = reverse_line(slide_line(reverse_line(line, length), length)[0], length)
+    return first | (last << U(32))
+
+
+@inline("Tuple((uint64, uint64))(uint64, uint64[::1], int64, int64)")
+def slide_both(board: U, both: Pairs, rows: int, cols: int) -> tuple[U, U]:
+    """All rows slid to their first cell, and to their last. `both` may also be of uint32."""
+    line = (U(1) << U(4 * cols)) - U(1)
+    half = U(16 if cols <= 4 else 32)
+    first = U(0)
+    last = U(0)
+    for r in range(rows):
+        place = U(4 * cols * r)
+        row = (board >> place) & line
+        pair = U(both[row]) if cols <= LONGEST_TABLE else slid_pair(row, cols)
+        first |= (pair & line) << place
+        last |= (pair >> half) << place
+    return first, last
+
+
+@inline("int64(uint64[::1], uint64[::1], int64, int64, uint64[::1], uint32[::1], int64)")
+def pack_legal(
+    slid: Words, before: Words, start: int, size: int, edges: Words, sources: Sources, found: int
+) -> int:
+    """Append the boards that were changed by the slide, and where they come from; how many."""
+    for i in range(size):
+        edges[found] = slid[i]
+        sources[found] = np.uint32(start + i)
+        found += np.int64(slid[i] != before[i])
+    return found
+
+
+@inline(
+    "int64(uint64[::1], uint64, uint64[::1], uint64[::1], uint64[::1], uint32[::1], int64, int64)"
+)
+def all_moves(
+    keys: Words,
+    stop: U,
+    across: Pairs,
+    down: Pairs,
+    edges: Words,
+    sources: Sources,
+    rows: int,
+    cols: int,
+) -> int:
+    """Write the canonical afterstates of all legal moves, and whose they are; how many.
+
+    An afterstate that holds the rank `stop` is a `WIN`. There has to be room for 4 a key and one
+    more. The pairs may also be of uint32.
+    """
+    board, turned = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    first, last = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    found = 0
+    for start in range(0, len(keys), BLOCK):
+        size = min(BLOCK, len(keys) - start)
+        begin = found
+        for i in range(size):
+            board[i] = keys[start + i]
+        for i in range(size):
+            first[i], last[i] = slide_both(board[i], across, rows, cols)
+        found = pack_legal(first, board, start, size, edges, sources, found)
+        found = pack_legal(last, board, start, size, edges, sources, found)
+        for i in range(size):
+            turned[i] = transpose(board[i], rows, cols)
+        for i in range(size):
+            first[i], last[i] = slide_both(turned[i], down, cols, rows)
+        if rows != cols:  # a square may stay on its side
+            for i in range(size):
+                turned[i] = board[i]
+                first[i] = transpose(first[i], cols, rows)
+                last[i] = transpose(last[i], cols, rows)
+        found = pack_legal(first, turned, start, size, edges, sources, found)
+        found = pack_legal(last, turned, start, size, edges, sources, found)
+        for i in range(U(begin), U(found)):  # unsigned: an index below 0 would stop the vectors
+            after = smallest(edges[i], rows, cols)
+            edges[i] = WIN if holds(after, stop) else after
+    return found
+
+
+@cache
+def moves_kernel(rows: int, cols: int) -> Callable[..., int]:
+    """`all_moves` for boards of one shape."""
+
+    @kernel(
+        f"int64(uint64[::1], uint64, {pairs(cols).dtype}[::1], {pairs(rows).dtype}[::1], "
+        "uint64[::1], uint32[::1])"
+    )
+    def moves(
+        keys: Words, stop: U, across: Pairs, down: Pairs, edges: Words, sources: Sources
+    ) -> int:
+        return all_moves(keys, stop, across, down, edges, sources, rows, cols)
+
+    return moves
+
+
+# -- spawns --------------------------------------------------------------------------------------
+
+
+@inline("int64(uint64[::1], int64, int64, uint64[::1], uint64[::1], int64, int64)")
+def open_block(
+    keys: Words, start: int, size: int, boards: Words, empty: Words, rows: int, cols: int
+) -> int:
+    """Take a block of afterstates and the masks of their empty cells; how many."""
+    for i in range(size):
+        boards[i] = keys[start + i]
+        empty[i] = ~occupied(boards[i]) & all_cells(rows, cols)
+    return size
+
+
+@inline("int64(uint64[::1], uint64[::1], uint32[::1], int64)")
+def next_cells(boards: Words, empty: Words, sources: Sources, size: int) -> int:
+    """Strike the lowest empty cell from every mask; the boards that have another, and how many."""
+    left = 0
+    for i in range(size):
+        rest = empty[i] & (empty[i] - U(1))
+        boards[left] = boards[i]
+        empty[left] = rest
+        sources[left] = sources[i]
+        left += np.int64(rest != U(0))
+    return left
+
+
+@inline("int64(uint64[::1], uint64, uint64[::1], int64, int64, int64)")
+def all_spawns(keys: Words, rank: U, out: Words, found: int, rows: int, cols: int) -> int:
+    """Append the canonical states that a tile of this rank leads to; how many there are then.
+
+    There has to be room for one an empty cell of each key.
+    """
+    boards, empty = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    sources = np.empty(BLOCK, np.uint32)
+    for start in range(0, len(keys), BLOCK):
+        left = open_block(keys, start, min(BLOCK, len(keys) - start), boards, empty, rows, cols)
+        while left > 0:
+            for i in range(U(left)):
+                tile = (empty[i] & (U(0) - empty[i])) * rank
+                out[U(found) + i] = smallest(boards[i] | tile, rows, cols)
+            found += left
+            left = next_cells(boards, empty, sources, left)
+    return found

@@ -1,0 +1,329 @@
+"""Many keys at once: sort out duplicates, merge, and find the value that belongs to a key.
+
+An *index* finds values by key. It is one array of words, seen as uint64 and, at the same place,
+as float64, in lines of eight words, each of them a cache line:
+
+    line 0              empty; but word 4 is `shift`
+    REGIONS / 8 lines   the heads of the regions: where the region's lines begin, and how many
+    the others          the lines of the regions: four keys (0 where there are fewer), four values
+
+Keys that are equal but for their `shift` low bits share a region. Neighbours among sorted keys so
+stay neighbours, as far as the caches are concerned, and threads that fill different regions do not
+meet. Inside a region a key lies in the line that its hash names or, if that is full, in the first
+one after it that is not; the first line follows the last, and there is always room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab2048.board import LOW_HALF, Words
+from lab2048.jit import U, inline, kernel
+from lab2048.solve.expand import WIN
+
+Floats = NDArray[np.float64]
+
+Counts = NDArray[np.int64]
+
+SPREAD = U(0x9E37_79B9_7F4A_7C15)
+SIEVE_BITS = 16
+SIEVE = 1 << SIEVE_BITS
+"""Keys that a sieve remembers: half a megabyte, which stays in the cache of a core."""
+LINE = 8
+"""Words of a line: a cache line holds four keys and their values."""
+REGION_BITS = 12
+REGIONS = 1 << REGION_BITS
+FIRST = LINE + REGIONS
+"""The first word of the regions' lines."""
+BLOCK = 256
+
+
+# -- sets ----------------------------------------------------------------------------------------
+
+
+@inline("int64(uint64[::1], int64, uint64[::1], uint64[::1])")
+def sift(keys: Words, size: int, seen: Words, out: Words) -> int:
+    """Copy keys without most of the repeated ones and without any `WIN`; how many are left.
+
+    `seen` remembers one key for each hash; it has SIEVE places. `out` may be `keys`.
+    """
+    left = 0
+    for i in range(U(size)):
+        key = keys[i]
+        place = (key * SPREAD) >> U(64 - SIEVE_BITS)
+        out[left] = key
+        left += np.int64((seen[place] != key) & (key != WIN))
+        seen[place] = key
+    return left
+
+
+@kernel("int64(uint64[::1], int64, uint64)")
+def below(keys: Words, size: int, bound: U) -> int:
+    """How many of the first `size` keys, which are sorted, are below a bound."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def region_shift(cells: int) -> U:
+    """How many low bits of a key do not matter for which region of an index it belongs to."""
+    return U(max(0, 4 * cells - REGION_BITS))
+
+
+@kernel("void(uint64[:, ::1], int64[::1], uint64, uint64[::1], int64[::1])")
+def cut(lists: Words, sizes: Counts, shift: U, cuts: Words, counts: Counts) -> None:
+    """Find the keys that cut sorted lists into parts of equal size, as nearly as can be.
+
+    Part p is from cuts[p] up to, but without, cuts[p + 1], and has counts[p] keys. No region of an
+    index is cut in two: the `shift` low bits of a cut are 0.
+    """
+    parts = len(cuts) - 1
+    total = sizes.sum()
+    cuts[0], cuts[parts] = U(0), WIN
+    for part in range(1, parts):
+        low, high = U(0), U(REGIONS)
+        while low < high:
+            middle = (low + high) >> U(1)
+            before = 0
+            for row in range(len(sizes)):
+                before += below(lists[row], sizes[row], middle << shift)
+            if before * parts < total * part:
+                low = middle + U(1)
+            else:
+                high = middle
+        cuts[part] = low << shift
+    for part in range(parts):
+        counts[part] = 0
+        for row in range(len(sizes)):
+            counts[part] += below(lists[row], sizes[row], cuts[part + 1])
+            counts[part] -= below(lists[row], sizes[row], cuts[part])
+
+
+@inline("int64(uint64[::1], int64, int64, int64, uint64[::1], int64)")
+def merge(keys: Words, first: int, second: int, end: int, out: Words, found: int) -> int:
+    """Append the union of keys[first:second] and keys[second:end], both sorted; where it ends.
+
+    Either may have repeated keys; the union does not.
+    """
+    i, j = U(first), U(second)
+    last = U(0)  # which is no key
+    while i < U(second) and j < U(end):
+        x, y = keys[i], keys[j]
+        last, before = min(x, y), last
+        out[U(found)] = last
+        found += np.int64(last != before)
+        i += U(x <= y)
+        j += U(y <= x)
+    if j < U(end):
+        i = j
+        second = end
+    while i < U(second):
+        last, before = keys[i], last
+        out[U(found)] = last
+        found += np.int64(last != before)
+        i += U(1)
+    return found
+
+
+@kernel("int64(uint64[::1], int64[::1], int64, uint64[::1])")
+def merge_runs(keys: Words, ends: Counts, runs: int, out: Words) -> int:
+    """Merge runs of sorted keys two by two; how many keys there are then.
+
+    Run r is keys[ends[r] : ends[r + 1]], before and after.
+    """
+    merged, found = 0, 0
+    for run in range(0, runs, 2):
+        second, end = ends[run + 1], ends[min(run + 2, runs)]
+        found = merge(keys, ends[run], second, end, out, found)
+        merged += 1
+        ends[merged] = found
+    return found
+
+
+@kernel("int64(uint64[:, ::1], int64[::1], uint64, uint64, uint64[::1], uint64[::1])")
+def merge_range(
+    lists: Words, sizes: Counts, low: U, high: U, out: Words, spare: Words
+) -> int:
+    """Write the keys from `low` to below `high` out of sorted lists, each once; how many.
+
+    `out` and `spare` have room for all of them.
+    """
+    ends = np.empty(len(sizes) + 1, np.int64)
+    ends[0] = 0
+    for row in range(len(sizes)):
+        first, end = below(lists[row], sizes[row], low), below(lists[row], sizes[row], high)
+        spare[ends[row] : ends[row] + end - first] = lists[row, first:end]
+        ends[row + 1] = ends[row] + end - first
+    runs = len(sizes)
+    found = merge_runs(spare, ends, runs, out)
+    while runs > 2:
+        runs = (runs + 1) >> 1
+        spare[:found] = out[:found]
+        found = merge_runs(spare, ends, runs, out)
+    return found
+
+
+# -- indexes -------------------------------------------------------------------------------------
+
+
+def lines_for(keys: int) -> int:
+    """How many lines are enough for the regions of so many keys, however they fall."""
+    return min(keys, REGIONS) + keys // 2
+
+
+class Index:
+    """The memory of an index, which may serve for one layer after the other."""
+
+    def __init__(self, cells: int) -> None:
+        self.shift = region_shift(cells)
+        self.words = np.zeros(0, np.uint64)
+        self.reserve(0)
+
+    def reserve(self, lines: int) -> None:
+        """Forget everything and make room for so many lines of regions."""
+        size = FIRST + LINE * lines
+        if len(self.words) < size:
+            room = np.empty(size * 5 // 4 + LINE, np.uint64)
+            self.words = room[-(room.ctypes.data // 8) % LINE :]
+        self.words[:FIRST] = 0
+        self.words[4] = self.shift
+
+    def share_out(self, counts: Sequence[int]) -> list[U]:
+        """Make room for several lots of keys; the word where each begins."""
+        lines = [lines_for(count) for count in counts]
+        self.reserve(sum(lines))
+        return [U(FIRST + LINE * sum(lines[:lot])) for lot in range(len(lines))]
+
+
+@kernel("uint64(uint64[::1], uint64[::1], uint64)")
+def lay_out(keys: Words, words: Words, begin: U) -> U:
+    """Give every region of sorted keys its lines, from word `begin` on; where the last one ends."""
+    shift = words[4]
+    first = U(0)
+    for i in range(U(1), U(len(keys)) + U(1)):
+        region = keys[first] >> shift
+        if i == U(len(keys)) or keys[i] >> shift != region:
+            lines = U(1) + ((i - first) >> U(1))
+            words[U(LINE) + region] = (begin << U(32)) | lines
+            begin += U(LINE) * lines
+            first = i
+    return begin
+
+
+@inline("uint64(uint64, uint64[::1])")
+def head_of(key: U, words: Words) -> U:
+    """The head of the key's region: its first word in the high half, its lines in the low."""
+    return words[U(LINE) + (key >> words[4])]
+
+
+@inline("uint64(uint64, uint64)")
+def line_of(key: U, head: U) -> U:
+    """Where a key is looked for first."""
+    place = (((key * SPREAD) >> U(32)) * (head & LOW_HALF)) >> U(32)
+    return (head >> U(32)) + U(LINE) * place
+
+
+@inline("uint64(uint64, uint64)")
+def line_after(line: U, head: U) -> U:
+    """The line that is looked at next."""
+    line += U(LINE)
+    end = (head >> U(32)) + U(LINE) * (head & LOW_HALF)
+    return head >> U(32) if line == end else line
+
+
+@inline("uint64(uint64, uint64, uint64[::1])")
+def place_of(key: U, line: U, words: Words) -> U:
+    """Where in a line the key is; if it is not there, any place of the line."""
+    second = U(words[line + U(1)] == key)
+    third = U(words[line + U(2)] == key)
+    fourth = U(words[line + U(3)] == key)
+    return line + (second + third * U(2) + fourth * U(3))
+
+
+@inline("uint64(uint64, uint64[::1])")
+def keys_in(line: U, words: Words) -> U:
+    """How many keys a line has."""
+    return (
+        U(words[line] != U(0))
+        + U(words[line + U(1)] != U(0))
+        + U(words[line + U(2)] != U(0))
+        + U(words[line + U(3)] != U(0))
+    )
+
+
+@kernel("void(uint64[::1], float64[::1], uint64[::1], uint64)")
+def fill(keys: Words, values: Floats, words: Words, begin: U) -> None:
+    """Put sorted keys, and their values, into an index, from the word `begin` on.
+
+    No other key may be of one of their regions. A block at a time: those whose first line has
+    room, without a branch, then the others.
+    """
+    words[begin : lay_out(keys, words, begin)] = U(0)
+    floats = words.view(np.float64)
+    later = np.empty(BLOCK, np.uint64)
+    for start in range(U(0), U(len(keys)), U(BLOCK)):
+        waiting = 0
+        for i in range(start, min(start + U(BLOCK), U(len(keys)))):
+            line = line_of(keys[i], head_of(keys[i], words))
+            used = keys_in(line, words)
+            place = line + min(used, U(3))
+            fits = used < U(4)
+            words[place] = keys[i] if fits else words[place]
+            floats[place + U(4)] = values[i] if fits else floats[place + U(4)]
+            later[waiting] = i
+            waiting += np.int64(not fits)
+        for w in range(waiting):
+            head = head_of(keys[later[w]], words)
+            line = line_of(keys[later[w]], head)
+            while keys_in(line, words) == U(4):
+                line = line_after(line, head)
+            place = line + keys_in(line, words)
+            words[place] = keys[later[w]]
+            floats[place + U(4)] = values[later[w]]
+
+
+@inline("int64(uint64[::1], int64, int64, uint64[::1], float64[::1], float64[::1], int64[::1])")
+def find(
+    keys: Words,
+    start: int,
+    size: int,
+    words: Words,
+    floats: Floats,
+    out: Floats,
+    missed: Counts,
+) -> int:
+    """The values of keys[start : start + size]; how many are not in the index.
+
+    First every key's own line, without a branch; then those that are elsewhere. A `WIN` is
+    worth 1.
+    """
+    missing = 0
+    for i in range(U(size)):
+        key = keys[U(start) + i]
+        place = place_of(key, line_of(key, head_of(key, words)), words)
+        out[i] = floats[place + U(4)]
+        missed[missing] = i
+        missing += np.int64(words[place] != key)
+    lost = 0
+    for m in range(missing):
+        key = keys[start + missed[m]]
+        if key == WIN:
+            out[missed[m]] = 1.0
+            continue
+        head = head_of(key, words)
+        line = line_of(key, head)
+        place = place_of(key, line, words)
+        while words[place] != key and keys_in(line, words) == U(4):
+            line = line_after(line, head)
+            place = place_of(key, line, words)
+        lost += np.int64(words[place] != key)
+        out[missed[m]] = floats[place + U(4)]
+    return lost

@@ -1,0 +1,313 @@
+"""The files of a table in the making, and the record of how much of them counts."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from lab2048.board import Words
+from lab2048.solve.keys import Floats
+from lab2048.solve.layers import Layer
+from lab2048.solve.store import (
+    BLOCK,
+    BLOCK_KEYS,
+    BLOCKS,
+    FORMAT,
+    KEYS,
+    PROGRESS,
+    SCRATCH,
+    VALUES,
+    KeyFile,
+    TableError,
+    blocks_of,
+    pack_afters,
+    pack_block,
+    read_at,
+    read_json,
+    unpack_afters,
+    write_json,
+)
+
+COMMIT_SECONDS = 3.0
+"""How much work a crash may cost."""
+FLUSH_BYTES = 1 << 26
+"""The disk is given so much at a time, so that little is left to be written at the end."""
+AHEAD = 3
+"""Layers that may be waiting to be written, or may have been read in advance."""
+
+
+class Clerk:
+    """A thread that does one thing after the other, so that the crew need not wait for files."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1)
+        self._waiting: deque[Future[Any]] = deque()
+
+    def start(self, task: Callable[..., Any], *args: object) -> Future[Any]:
+        """Have something done, and its result kept."""
+        return self._pool.submit(task, *args)
+
+    def hand(self, task: Callable[..., Any], *args: object) -> None:
+        """Have something done; wait if too much is waiting already. Errors are raised here, later."""
+        while len(self._waiting) >= AHEAD:
+            self._waiting.popleft().result()
+        self._waiting.append(self.start(task, *args))
+
+    def finish(self) -> None:
+        """Wait until everything is done."""
+        while self._waiting:
+            self._waiting.popleft().result()
+
+    def __enter__(self) -> Clerk:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.shutdown(cancel_futures=error[0] is None)
+
+
+class Record:
+    """How far the making of a table has come, as in `progress.json`."""
+
+    def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
+        self.folder = folder
+        found = read_json(folder / PROGRESS)
+        self.resumed = found is not None
+        fresh = {
+            "format": FORMAT,
+            **identity,
+            "enumerated": False,
+            "states": [],  # of each layer
+            "afterstates": [],
+            "scratch": [],  # size and checksum of each layer's afterstates
+            "keys_bytes": 0,
+            "valued": 0,  # layers, from the oldest
+            "crcs": [],  # checksum of each valued layer's values
+            "terminals": 0,
+            "starts": {},  # the value of each start, by its key
+            "seconds": {"enumerate": 0.0, "values": 0.0},
+            "runs": 0,
+        }
+        self.data: dict[str, Any] = fresh if found is None else found
+        self.data["runs"] += 1
+        self._stage = ""
+        self._clock = self._committed = time.perf_counter()
+
+    def enter(self, stage: str) -> None:
+        """Count the time for a stage from now on; that of the one before is counted."""
+        if self._stage:
+            self._tick()
+        self._clock = time.perf_counter()
+        self._stage = stage
+
+    def _tick(self) -> None:
+        now = time.perf_counter()
+        self.data["seconds"][self._stage] += now - self._clock
+        self._clock = now
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to commit."""
+        return time.perf_counter() - self._committed > COMMIT_SECONDS
+
+    def commit(self) -> None:
+        """Have what is in the files count. They have to be on the disk."""
+        self._tick()
+        write_json(self.folder / PROGRESS, self.data)
+        self._committed = time.perf_counter()
+
+
+class KeyWriter:
+    """Adds layers to `keys.bin`, `blocks.bin` and the scratch file of afterstates."""
+
+    def __init__(self, record: Record) -> None:
+        self.record, data = record, record.data
+        if len(data["states"]) <= 2:  # hardly begun: begin again
+            data.update(states=[], afterstates=[], scratch=[], keys_bytes=0)
+        self._keys = self._open(KEYS, data["keys_bytes"])
+        self._blocks = self._open(BLOCKS, BLOCK.itemsize * sum(map(blocks_of, data["states"])))
+        self._scratch = self._open(SCRATCH, sum(size for size, _ in data["scratch"]))
+
+    def _open(self, name: str, size: int) -> BinaryIO:
+        """A file to be added to; what is beyond the size that counts is cut off."""
+        path = self.record.folder / name
+        path.touch()
+        if path.stat().st_size < size and name != SCRATCH:
+            raise TableError(f"{path} ends too early; remove {path.parent} and begin anew")
+        file = path.open("r+b")
+        file.truncate(size)  # the scratch file may grow: what is missing is noticed when it is read
+        file.seek(size)
+        return file
+
+    def write(self, layer: Layer) -> None:
+        """Add a layer."""
+        data, states = self.record.data, layer.states
+        packed = [
+            pack_block(states[begin : begin + BLOCK_KEYS])
+            for begin in range(0, len(states), BLOCK_KEYS)
+        ]
+        heads = np.zeros(len(packed), BLOCK)
+        sizes = np.array([len(block) for block in packed], np.uint64)
+        heads["first"] = states[::BLOCK_KEYS]
+        heads["offset"] = np.cumsum(sizes) - sizes + np.uint64(data["keys_bytes"])
+        heads["size"] = sizes
+        heads["crc"] = [zlib.crc32(block) for block in packed]
+        afters = pack_afters(layer.afters)
+        self._keys.write(b"".join(packed))
+        self._blocks.write(heads.tobytes())
+        self._scratch.write(afters)
+        data["keys_bytes"] += int(sizes.sum())
+        data["states"].append(len(states))
+        data["afterstates"].append(len(layer.afters))
+        data["scratch"].append([len(afters), zlib.crc32(afters)])
+        if self.record.is_due:
+            self.commit()
+
+    def commit(self) -> None:
+        """Have all layers count that were written."""
+        self._scratch.flush()  # not to the disk: what is lost can be computed again
+        for file in (self._keys, self._blocks):
+            file.flush()
+            os.fsync(file.fileno())
+        self.record.commit()
+
+    def close(self) -> None:
+        """Give the files back."""
+        for file in (self._keys, self._blocks, self._scratch):
+            file.close()
+
+
+class LayerReader:
+    """Reads layers again, afterstates too where the scratch file has them."""
+
+    def __init__(self, record: Record) -> None:
+        data = record.data
+        self.keys = KeyFile(record.folder, data["states"])
+        self._scratch = data["scratch"]
+        self._places = np.cumsum([0, *[size for size, _ in self._scratch]]).tolist()
+        path = record.folder / SCRATCH
+        path.touch()
+        self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+
+    def read(self, number: int) -> tuple[Words, Words | None]:
+        """The states of a layer and, unless they are lost, the afterstates."""
+        size, crc = self._scratch[number]
+        packed = read_at(self._file, size, self._places[number])
+        kept = len(packed) == size and zlib.crc32(packed) == crc
+        return self.keys.layer(number), unpack_afters(packed) if kept else None
+
+    def close(self) -> None:
+        """Give the files back."""
+        os.close(self._file)
+        self.keys.close()
+
+
+class ValueWriter:
+    """Writes the layers of `values.bin`, oldest first, and carries the last two along.
+
+    They are carried as float64, for a run that takes up the work: what is stored may be rounded.
+    """
+
+    def __init__(self, record: Record, kind: np.dtype[Any], keep: bool) -> None:
+        self.record = record
+        self._kind = kind
+        self._places = np.cumsum([0, *record.data["states"]]).tolist()
+        self._carried: deque[tuple[int, Floats]] = deque(maxlen=2)
+        self._file: BinaryIO | None = None
+        self._unflushed = 0
+        self._flushing: threading.Thread | None = None
+        if keep:
+            path = record.folder / VALUES
+            path.touch()
+            self._file = path.open("r+b", buffering=0)
+            self._file.truncate(self._places[-1] * kind.itemsize)
+
+    def carried(self, numbers: list[int]) -> list[Floats]:
+        """The values of layers that a commit carried along."""
+        path = self._carry_path()
+        counts = [self.record.data["states"][number] for number in numbers]
+        try:
+            values = np.fromfile(path, "<f8")
+        except FileNotFoundError:
+            values = np.empty(0)
+        if len(values) != sum(counts) or zlib.crc32(values.tobytes()) != self.record.data["carry"]:
+            raise TableError(f"{path} is damaged; remove {path.parent} and begin anew")
+        found = np.split(values, np.cumsum(counts)[:-1])
+        self._carried.extend(zip(numbers, found, strict=True))
+        return found
+
+    def _carry_path(self) -> Path:
+        return self.record.folder / f"carry-{self.record.data['valued']}.tmp"
+
+    def write(
+        self, number: int, values: Floats, terminals: int, starts: dict[str, float]
+    ) -> None:
+        """Write the values of a layer."""
+        data = self.record.data
+        self._carried.append((number, values))
+        crc = None
+        if self._file is not None:
+            stored = memoryview(values.astype(self._kind)).cast("B")
+            crc = zlib.crc32(stored)
+            _write_at(self._file, stored, self._places[number] * self._kind.itemsize)
+            self._unflushed += len(stored)
+        data["valued"] += 1
+        data["crcs"].append(crc)
+        data["terminals"] = terminals
+        data["starts"].update(starts)
+        if self.record.is_due:
+            self.commit()
+        elif self._unflushed > FLUSH_BYTES:
+            self._flush_aside()
+
+    def _flush_aside(self) -> None:
+        """Have the disk begin with what was written, while the work goes on."""
+        if self._flushing is None or not self._flushing.is_alive():
+            self._unflushed = 0
+            self._flushing = threading.Thread(target=self._sync)
+            self._flushing.start()
+
+    def _sync(self) -> None:
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+
+    def commit(self) -> None:
+        """Have all layers count that were written."""
+        self._sync()
+        self._unflushed = 0
+        old = set(self.record.folder.glob("carry-*.tmp"))
+        carry = b"".join(values.astype("<f8").tobytes() for _, values in self._carried)
+        path = self._carry_path()
+        with path.open("wb") as file:
+            file.write(carry)
+            file.flush()
+            os.fsync(file.fileno())
+        self.record.data["carry"] = zlib.crc32(carry)
+        self.record.commit()
+        for other in old - {path}:
+            other.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Bring everything to the disk and give the file back."""
+        if self._flushing is not None:
+            self._flushing.join()
+        if self._file is not None:
+            self._sync()
+            self._file.close()
+
+
+def _write_at(file: BinaryIO, data: memoryview, offset: int) -> None:
+    """Write all of the data at a place."""
+    file.seek(offset)
+    while len(data):
+        data = data[file.write(data) :]
+
+

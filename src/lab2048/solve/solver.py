@@ -1,0 +1,344 @@
+"""Make a table: enumerate the layers, value them, and keep both safe on the way.
+
+The work is done by a `Crew`, the files are written and read by threads of their own. Every few
+seconds what has been written is brought to the disk and then counted in the record of the work. A
+run that was cut off is taken up there, and ends with the same bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lab2048.board import Words
+from lab2048.notation import short, whole
+from lab2048.solve.keys import Floats
+from lab2048.solve.layers import Crew, Enumeration, Mover, afterstates
+from lab2048.solve.making import AHEAD, Clerk, KeyWriter, LayerReader, Record, ValueWriter
+from lab2048.solve.problem import START_KINDS, Problem
+from lab2048.solve.store import (
+    BLOCKS,
+    FORMAT,
+    KEYS,
+    KINDS,
+    LOCK,
+    MANIFEST,
+    PROGRESS,
+    RUN,
+    SCRATCH,
+    VALUES,
+    TableError,
+    age_of,
+    checked_kind,
+    file_facts,
+    locked,
+    read_json,
+    sync,
+    tables_folder,
+    write_json,
+)
+from lab2048.solve.values import Induction
+
+
+class Step(NamedTuple):
+    """What `solve` tells about its progress after each layer."""
+
+    stage: str
+    """`enumerate` or `values`."""
+    age: int
+    layer: int
+    """How many states have this age."""
+    done: int
+    """States of all ages that this stage has done."""
+
+
+Progress = Callable[[Step], object]
+
+
+def default_folder(problem: Problem, values: str = "float64") -> Path:
+    """The folder of a table that nobody named one for."""
+    name = problem.name if values == "float64" else f"{problem.name}-{values}"
+    return tables_folder() / name
+
+
+def solve(
+    problem: Problem,
+    folder: Path | str | None = None,
+    *,
+    values: str = "float64",
+    keep: str = "table",
+    threads: int | None = None,
+    progress: Progress = lambda step: None,
+) -> dict[str, Any]:
+    """Solve a problem into a folder and describe the result, as `lab2048 solve --json` does.
+
+    What is already there is used: a finished table is only described, a started one is finished.
+    """
+    checked_kind(values)
+    if keep not in ("table", "summary"):
+        raise ValueError(f"keep is table or summary, not {short(keep)}")
+    workers = (os.cpu_count() or 1) if threads is None else whole(threads) or 0
+    if not 1 <= workers <= 1024:
+        raise ValueError(f"threads are a whole number from 1 to 1024, not {short(threads)}")
+    path = default_folder(problem, values) if folder is None else Path(folder).expanduser()
+    identity = {**problem.as_json(), "values": values}
+    _check_folder(path)
+    with locked(path):
+        manifest = read_json(path / MANIFEST)
+        if manifest is not None:
+            _check_identity(path, manifest, identity)
+        if manifest is None or (manifest["keep"] == "summary" and keep == "table"):
+            with Crew(workers) as crew, _told_when_full(path):
+                (path / MANIFEST).unlink(missing_ok=True)
+                manifest = Job(problem, path, identity, keep, crew).run(progress)
+        _clear_away(path)
+    return description(path, manifest)
+
+
+def description(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """What is known about a finished table, and about the run that made it."""
+    run = read_json(path / RUN) or {}
+    names = ("board", "p4", "objective", "gamma", "states", "afterstates", "terminals", "max_age")
+    return {
+        **{name: manifest[name] for name in names},
+        "value": manifest["value"],
+        "values": manifest["values"],
+        "seconds": run.get("seconds"),
+        "threads": run.get("threads"),
+        "peak_memory_bytes": run.get("peak_memory_bytes"),
+        "table_bytes": sum(file["bytes"] for file in manifest["files"].values()),
+        "keep": manifest["keep"],
+        "table": str(path),
+    }
+
+
+_OURS = {KEYS, BLOCKS, VALUES, MANIFEST, RUN, PROGRESS, SCRATCH, LOCK}
+
+
+def _check_folder(path: Path) -> None:
+    """A `TableError` if the folder is used for something else."""
+    if path.exists() and not path.is_dir():
+        raise TableError(f"{path} is a file; a table is a folder")
+    others = [child.name for child in path.iterdir()] if path.exists() else []
+    others = [n for n in others if n not in _OURS and not n.endswith((".part", ".tmp"))]
+    if others:
+        raise TableError(f"{path} holds other files, such as {others[0]}; choose a new folder")
+
+
+def _check_identity(path: Path, found: dict[str, Any], identity: dict[str, Any]) -> None:
+    """A `TableError` unless what is in the folder is what is asked for."""
+    for name, value in {"format": FORMAT, **identity}.items():
+        if found.get(name) != value:
+            raise TableError(
+                f"{path} is the folder of another table: its {name} is {found.get(name)}, "
+                f"not {value}; choose another with --out"
+            )
+
+
+@contextmanager
+def _told_when_full(path: Path) -> Iterator[None]:
+    """Say what to do when the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            text = f"{os.strerror(error.errno)}; make room and run the command again: it goes on"
+            raise OSError(error.errno, text, str(path)) from None
+        raise
+
+
+def _clear_away(path: Path) -> None:
+    """Remove what was only of use while the table was being made."""
+    for name in (PROGRESS, *[child.name for child in path.glob("*.tmp")]):
+        (path / name).unlink(missing_ok=True)
+    for child in path.glob("*.part"):
+        child.unlink(missing_ok=True)
+
+
+class Job:
+    """One table in the making."""
+
+    def __init__(
+        self, problem: Problem, path: Path, identity: dict[str, Any], keep: str, crew: Crew
+    ) -> None:
+        self.problem, self.path, self.keep, self.crew = problem, path, keep, crew
+        self.identity = identity
+        self.record = Record(path, identity)
+        _check_identity(path, self.record.data, identity)
+        self._mover = Mover(problem)
+
+    def run(self, progress: Progress) -> dict[str, Any]:
+        """Do all that is left to do; the manifest of the table."""
+        # kernels are compiled before the clock starts
+        layers, induction = Enumeration(self.problem, self.crew), Induction(self.problem, self.crew)
+        self.record.enter("enumerate")
+        if not self.record.data["enumerated"]:
+            self._enumerate(layers, progress)
+        self.record.enter("values")
+        self._value(induction, progress)
+        return self._finish()
+
+    # -- the stages ------------------------------------------------------------------------------
+
+    def _enumerate(self, layers: Enumeration, progress: Progress) -> None:
+        """Write the keys of all layers, youngest first."""
+        data = self.record.data
+        writer = KeyWriter(self.record)
+        try:
+            if data["states"]:
+                reader = LayerReader(self.record)
+                number = len(data["states"])
+                _, younger = self._read(reader, number - 1)
+                _, youngest = self._read(reader, number - 2)
+                reader.close()
+                layers.go_on_from(age_of(number), younger, youngest)
+            done = sum(data["states"])
+            with Clerk() as clerk:
+                try:
+                    for layer in layers:
+                        clerk.hand(writer.write, layer)
+                        done += len(layer.states)
+                        progress(Step("enumerate", layer.age, len(layer.states), done))
+                    clerk.finish()
+                    data["enumerated"] = True
+                finally:
+                    clerk.start(writer.commit).result()
+        finally:
+            writer.close()
+
+    def _value(self, induction: Induction, progress: Progress) -> None:
+        """Write the values of all layers, oldest first."""
+        data = self.record.data
+        starts = {board.packed for _, _, board in self.problem.starts()}
+        left = len(data["states"]) - data["valued"]
+        done = sum(data["states"][left:])
+        induction.terminals = data["terminals"]
+        reader = LayerReader(self.record)
+        writer = ValueWriter(self.record, KINDS[self.identity["values"]], self.keep == "table")
+        try:
+            if data["valued"]:
+                older = [n for n in (left + 1, left) if n < len(data["states"])]
+                found = [(reader.keys.layer(n), v) for n, v in zip(older, writer.carried(older), strict=True)]
+                nothing = (np.empty(0, np.uint64), np.empty(0))
+                induction.go_on_from(found[-1], found[0] if len(found) > 1 else nothing)
+            with Clerk() as library, Clerk() as clerk:
+                try:
+                    for number, states, afters in self._ahead(library, reader, left):
+                        values = induction.step(states, afters)
+                        known = _starts_among(states, values, starts) if number <= 2 else {}
+                        clerk.hand(writer.write, number, values, induction.terminals, known)
+                        done += len(values)
+                        progress(Step("values", age_of(number), len(values), done))
+                    clerk.finish()
+                except BaseException:
+                    clerk.start(writer.commit).result()
+                    raise
+        finally:
+            reader.close()
+            writer.close()
+
+    def _ahead(
+        self, library: Clerk, reader: LayerReader, left: int
+    ) -> Iterator[tuple[int, Words, Words]]:
+        """The layers from the oldest of those left, read in advance."""
+        coming: deque[tuple[int, Future[Any]]] = deque()
+        for number in range(left - 1, -1, -1):
+            coming.append((number, library.start(self._read, reader, number)))
+            if len(coming) > AHEAD:
+                first, future = coming.popleft()
+                yield first, *future.result()
+        for first, future in coming:
+            yield first, *future.result()
+
+    def _read(self, reader: LayerReader, number: int) -> tuple[Words, Words]:
+        """The states and the afterstates of a layer."""
+        states, afters = reader.read(number)
+        if afters is None:
+            afters = afterstates(self._mover(states)[0])
+        return states, afters
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def _finish(self) -> dict[str, Any]:
+        """Write what describes the table; from then on it is one."""
+        data = self.record.data
+        self.record.enter("values")
+        table = self.keep == "table"
+        if not table:
+            for name in (KEYS, BLOCKS, VALUES):
+                (self.path / name).unlink(missing_ok=True)
+        manifest = {
+            "format": FORMAT,
+            **self.identity,
+            "keep": self.keep,
+            "states": sum(data["states"]),
+            "afterstates": sum(data["afterstates"]),
+            "terminals": data["terminals"],
+            "max_age": age_of(max(n for n, count in enumerate(data["states"]) if count)),
+            "value": start_values(self.problem, data["starts"]),
+            "layers": {
+                "states": data["states"],
+                "afterstates": data["afterstates"],
+                "value_crcs": data["crcs"][::-1] if table else None,
+            },
+            "files": {
+                name: file_facts(self.path / name, checksum=name == BLOCKS)
+                for name in (KEYS, BLOCKS, VALUES)
+                if table
+            },
+        }
+        spent = {stage: round(seconds, 3) for stage, seconds in data["seconds"].items()}
+        run = {
+            "seconds": {**spent, "total": round(sum(data["seconds"].values()), 3)},
+            "threads": self.crew.threads,
+            "runs": data["runs"],
+            "peak_memory_bytes": peak_memory(),
+        }
+        write_json(self.path / RUN, run)
+        sync(self.path)
+        write_json(self.path / MANIFEST, manifest)
+        sync(self.path)
+        return manifest
+
+
+def _starts_among(states: Words, values: Floats, starts: set[int]) -> dict[str, float]:
+    """The values of those starts that are in a layer, by their keys."""
+    keys = states.tolist()
+    return {str(key): float(values[place]) for place, key in enumerate(keys) if key in starts}
+
+
+def start_values(problem: Problem, values: dict[str, float]) -> dict[str, float | None]:
+    """The value of a start drawn by the rules, and of each kind of start; None if it has no chance.
+
+    A kind's value is the mean over the positions of the two tiles.
+    """
+    kinds: dict[str, list[tuple[float, float]]] = {kind: [] for kind in START_KINDS}
+    for kind, chance, board in problem.starts():
+        kinds[kind].append((chance, values[str(board.packed)]))
+    every = [pair for pairs in kinds.values() for pair in pairs]
+    return {"start": _mean(every)} | {kind: _mean(pairs) for kind, pairs in kinds.items()}
+
+
+def _mean(pairs: list[tuple[float, float]]) -> float | None:
+    """The mean of values that have weights."""
+    weight = sum(chance for chance, _ in pairs)
+    return sum(chance * value for chance, value in pairs) / weight if pairs else None
+
+
+def peak_memory() -> int | None:
+    """The most memory this process has had, in bytes; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

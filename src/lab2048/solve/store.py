@@ -1,0 +1,246 @@
+"""The files of a table, and how they are written so that nothing is ever half there.
+
+A table is a folder (docs/formats.md). While it is being made, `keys.bin` and `blocks.bin` grow at
+their ends, `values.bin` fills from its end to its beginning, and `progress.json` says how much of
+them counts. It is replaced, atomically, every few seconds, after the files have been brought to the
+disk; what a crash leaves beyond it is written again, with the same bytes. `manifest.json` comes last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lab2048.board import Words
+from lab2048.home import home, write_atomically
+from lab2048.notation import short
+
+FORMAT = 1
+BLOCK_KEYS = 1 << 15
+"""Keys of a block. Like the codec's settings below, it is a constant of the format."""
+BLOCK = np.dtype([("first", "<u8"), ("offset", "<u8"), ("size", "<u4"), ("crc", "<u4")])
+"""What `blocks.bin` says of a block: its first key, where it lies, how long it is, its checksum."""
+
+KEYS, BLOCKS, VALUES = "keys.bin", "blocks.bin", "values.bin"
+MANIFEST, RUN, PROGRESS = "manifest.json", "run.json", "progress.json"
+SCRATCH, LOCK = "afterstates.tmp", "lock"
+KINDS = {"float64": np.dtype("<f8"), "float32": np.dtype("<f4")}
+
+
+class TableError(ValueError):
+    """A table that is damaged, unfinished, or none at all."""
+
+
+def tables_folder() -> Path:
+    """Where tables are kept unless another place is named."""
+    return home() / "tables"
+
+
+# -- keys ----------------------------------------------------------------------------------------
+
+
+def blocks_of(keys: int) -> int:
+    """How many blocks so many keys of a layer make."""
+    return -(-keys // BLOCK_KEYS)
+
+
+def _codec() -> Any:
+    """The compression library, set so that threads do not wait for one another."""
+    import blosc2
+
+    blosc2.set_releasegil(True)
+    return blosc2
+
+
+def pack_block(keys: Words) -> bytes:
+    """The keys of a block, compressed."""
+    blosc2 = _codec()
+    packed: bytes = blosc2.compress2(
+        np.ascontiguousarray(keys, "<u8"),
+        codec=blosc2.Codec.ZSTD,
+        clevel=1,
+        filters=[blosc2.Filter.SHUFFLE],
+        typesize=8,
+        blocksize=8 * BLOCK_KEYS,
+        splitmode=blosc2.SplitMode.ALWAYS_SPLIT,
+        nthreads=1,
+    )
+    return packed
+
+
+def unpack_block(packed: bytes, crc: int, what: str) -> Words:
+    """The keys of a block, or a `TableError` that says which one is damaged."""
+    if zlib.crc32(packed) != crc:
+        raise TableError(f"{what} is damaged: its checksum is wrong")
+    return np.frombuffer(_codec().decompress2(packed, nthreads=1), "<u8")
+
+
+class KeyFile:
+    """The keys of a table, or of one in the making, layer by layer. Any thread may read."""
+
+    def __init__(self, folder: Path, counts: Sequence[int]) -> None:
+        self.counts = counts
+        self.starts = np.cumsum([0, *map(blocks_of, counts)]).tolist()
+        self.blocks = np.fromfile(folder / BLOCKS, BLOCK, self.starts[-1])
+        self._path = folder / KEYS
+        self._file = os.open(self._path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+
+    def close(self) -> None:
+        """Give the file back."""
+        os.close(self._file)
+
+    def block(self, layer: int, number: int) -> Words:
+        """The keys of one block of a layer."""
+        head = self.blocks[self.starts[layer] + number]
+        packed = read_at(self._file, int(head["size"]), int(head["offset"]))
+        what = f"block {number} of age {age_of(layer)} in {self._path}"
+        keys = unpack_block(packed, int(head["crc"]), what)
+        wanted = min(BLOCK_KEYS, self.counts[layer] - number * BLOCK_KEYS)
+        if len(keys) != wanted or keys[0] != head["first"]:
+            raise TableError(f"{what} is damaged: it does not hold the keys it should")
+        return keys
+
+    def layer(self, layer: int) -> Words:
+        """All keys of a layer."""
+        blocks = [self.block(layer, n) for n in range(blocks_of(self.counts[layer]))]
+        return np.concatenate(blocks) if blocks else np.empty(0, np.uint64)
+
+
+def age_of(layer: int) -> int:
+    """The age of a layer's states; the first is layer 0."""
+    return 4 + 2 * layer
+
+
+def read_at(file: int, size: int, offset: int) -> bytes:
+    """A piece of an open file; less where the file ends."""
+    if hasattr(os, "pread"):
+        return os.pread(file, size, offset)
+    with _seeking:  # Windows has no way to read at a place without going there
+        os.lseek(file, offset, os.SEEK_SET)
+        return os.read(file, size)
+
+
+_seeking = threading.Lock()
+
+
+# -- afterstates, while a table is being made ----------------------------------------------------
+
+
+def pack_afters(keys: Words) -> bytes:
+    """Sorted keys in four bytes each: how many have each upper half, and their lower halves."""
+    top = int(keys[-1] >> np.uint64(32)) + 1 if len(keys) else 0
+    bounds = np.searchsorted(keys, np.arange(top + 1, dtype=np.uint64) << np.uint64(32))
+    counts = np.diff(bounds).astype("<u4")
+    return b"".join((np.uint32(top).tobytes(), counts.tobytes(), keys.astype("<u4").tobytes()))
+
+
+def unpack_afters(packed: bytes) -> Words:
+    """The keys again."""
+    top = int(np.frombuffer(packed, "<u4", 1)[0])
+    counts = np.frombuffer(packed, "<u4", top, 4)
+    upper = np.repeat(np.arange(top, dtype=np.uint64) << np.uint64(32), counts)
+    return upper | np.frombuffer(packed, "<u4", -1, 4 + 4 * top)
+
+
+# -- small files ---------------------------------------------------------------------------------
+
+
+def write_json(path: Path, found: dict[str, Any]) -> None:
+    """Write a JSON object with a checksum of itself, atomically."""
+    text = json.dumps(found, indent=1)
+    sealed = {**found, "checksum": zlib.crc32(text.encode())}
+    write_atomically(path, json.dumps(sealed, indent=1) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object that `write_json` wrote; None if there is no file, `TableError` if it is damaged."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        checksum = found.pop("checksum")
+        if checksum != zlib.crc32(json.dumps(found, indent=1).encode()):
+            raise ValueError
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise TableError(f"{path} is damaged; solve the table again in another folder") from None
+    return found  # type: ignore[no-any-return]
+
+
+def file_facts(path: Path, checksum: bool) -> dict[str, int]:
+    """What a manifest says of a file. Of the large ones it is the blocks that have checksums."""
+    facts = {"bytes": path.stat().st_size}
+    return facts | {"crc": zlib.crc32(path.read_bytes())} if checksum else facts
+
+
+def sync(path: Path) -> None:
+    """Bring a folder's list of files, or a file, to the disk."""
+    if sys.platform == "win32" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Be the only one who makes the table in a folder; the lock goes when the process does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if not _lock(handle) or not _still_there(handle, folder / LOCK):
+            owner = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
+            raise TableError(
+                f"the table in {folder} is being made by another process, number {owner}; "
+                "wait for it, or choose another folder with --out"
+            )
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()}\n".encode())
+        yield
+        (folder / LOCK).unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Take the lock of an open file, if nobody has it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has another way to lock files
+        import msvcrt
+
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _still_there(handle: int, path: Path) -> bool:
+    """Whether an open file has not been removed, and made anew, by the one who had the lock."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def checked_kind(kind: object) -> str:
+    """How values are stored, or a `ValueError`."""
+    if kind not in KINDS:
+        raise ValueError(f"values are stored as float64 or float32, not {short(kind)}")
+    return str(kind)

@@ -1,0 +1,211 @@
+"""Backward induction: the value of every state, oldest layer first.
+
+With V the value of a state and W that of an afterstate (`after_value`),
+
+    W(x) = the mean of V over the spawns on x          V(s) = max over moves of r + gamma * W(x)
+
+for the expected score; the worst case has the least V in place of the mean; the chance to make a
+tile has r = 0 and W = 1 on an afterstate that holds it. A terminal state is worth 0.
+
+A move's reward is what it adds to the board's `potential` M, so what is looked up for each move is
+one number of its afterstate: A(x) = M(x) + gamma * W(x), and V(s) = max A(x) - M(s).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+
+import numpy as np
+
+from lab2048.board import Words, all_cells, count, occupied
+from lab2048.jit import U, inline, kernel
+from lab2048.solve.expand import BLOCK, Sources, next_cells, open_block, potential, smallest
+from lab2048.solve.keys import Floats, Index, cut, fill, find, region_shift
+from lab2048.solve.layers import Crew, Mover
+from lab2048.solve.problem import Problem
+
+
+@inline("void(float64[::1], uint32[::1], float64[::1], int64, float64)")
+def add_up(total: Floats, sources: Sources, found: Floats, size: int, weight: float) -> None:
+    """Add to each afterstate's total the values that were found, or take the least of them.
+
+    `weight` is the chance of the tile that spawned, or negative for the worst case.
+    """
+    if weight < 0:
+        for i in range(size):
+            total[sources[i]] = min(total[sources[i]], found[i])
+    else:
+        for i in range(size):
+            total[sources[i]] += weight * found[i]
+
+
+@cache
+def value_afters_kernel(rows: int, cols: int) -> Callable[..., int]:
+    """The kernel that values afterstates of one shape."""
+
+    @kernel(
+        "int64(uint64[::1], uint64[::1], uint64[::1], float64[::1], float64[::1], uint64[::1], "
+        "uint64)"
+    )
+    def value_afters(
+        keys: Words, two: Words, four: Words, rule: Floats, out: Floats, index: Words, begin: U
+    ) -> int:
+        """Write A of each afterstate, and put it into an index; how many states were not found.
+
+        `two` and `four` are the indexes of the states 2 and 4 older, `rule` is `Problem.rule`.
+        """
+        p4, gamma, worst, scored = rule[0], rule[1], rule[2], rule[3]
+        two_values, four_values = two.view(np.float64), four.view(np.float64)
+        boards, empty = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+        states, sources = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint32)
+        found, total = np.empty(BLOCK, np.float64), np.empty(BLOCK, np.float64)
+        missed = np.empty(BLOCK, np.int64)
+        lost = 0
+        for start in range(0, len(keys), BLOCK):
+            size = min(BLOCK, len(keys) - start)
+            left = open_block(keys, start, size, boards, empty, rows, cols)
+            for i in range(size):
+                sources[i] = i
+                total[i] = np.inf if worst else 0.0
+            while left > 0:
+                if p4 < 1:
+                    for i in range(left):
+                        tile = empty[i] & (U(0) - empty[i])
+                        states[i] = smallest(boards[i] | tile, rows, cols)
+                    lost += find(states, 0, left, two, two_values, found, missed)
+                    add_up(total, sources, found, left, -1.0 if worst else 1 - p4)
+                if p4 > 0:
+                    for i in range(left):
+                        tile = empty[i] & (U(0) - empty[i])
+                        states[i] = smallest(boards[i] | (tile << U(1)), rows, cols)
+                    lost += find(states, 0, left, four, four_values, found, missed)
+                    add_up(total, sources, found, left, -1.0 if worst else p4)
+                left = next_cells(boards, empty, sources, left)
+            for i in range(size):
+                key = keys[start + i]
+                cells = count(~occupied(key) & all_cells(rows, cols))
+                mean = total[i] if worst else total[i] / np.float64(cells)
+                out[start + i] = scored * np.float64(potential(key, rows * cols)) + gamma * mean
+        fill(keys, out, index, begin)
+        return lost
+
+    return value_afters
+
+
+@cache
+def value_states_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
+    """The kernel that values states of one shape."""
+    cells = rows * cols
+
+    @kernel(
+        "UniTuple(int64, 2)(uint64[::1], uint64[::1], uint32[::1], uint64[::1], float64[::1], "
+        "float64[::1], uint64[::1], uint64)"
+    )
+    def value_states(
+        keys: Words,
+        edges: Words,
+        sources: Sources,
+        afters: Words,
+        rule: Floats,
+        out: Floats,
+        index: Words,
+        begin: U,
+    ) -> tuple[int, int]:
+        """Write V of each state, and put it into an index.
+
+        `edges` and `sources` are the states' moves, `afters` is the index of A. Returns how many
+        afterstates were not found, and how many states have no move.
+        """
+        values, scored = afters.view(np.float64), rule[3]
+        found, missed = np.empty(BLOCK, np.float64), np.empty(BLOCK, np.int64)
+        out[:] = -1.0  # no move yet
+        lost = 0
+        for start in range(0, len(edges), BLOCK):
+            size = min(BLOCK, len(edges) - start)
+            lost += find(edges, start, size, afters, values, found, missed)
+            for i in range(size):
+                source = sources[U(start + i)]
+                out[source] = max(out[source], found[i])
+        terminals = 0
+        for i in range(len(keys)):
+            best = out[i] - scored * np.float64(potential(keys[i], cells))
+            terminals += np.int64(out[i] < 0)
+            out[i] = best if out[i] >= 0 else 0.0
+        fill(keys, out, index, begin)
+        return lost, terminals
+
+    return value_states
+
+
+class Induction:
+    """The values of all layers of a problem, oldest first."""
+
+    def __init__(self, problem: Problem, crew: Crew) -> None:
+        rules = problem.rules
+        self.crew = crew
+        self.terminals = 0
+        self._shift = region_shift(rules.cells)
+        self._rule = np.array(problem.rule)
+        self._value_afters = value_afters_kernel(rules.rows, rules.cols)
+        self._value_states = value_states_kernel(rules.rows, rules.cols)
+        self._movers = [Mover(problem) for _ in range(crew.threads)]
+        self._afters = Index(rules.cells)
+        self._two, self._four, self._next = (Index(rules.cells) for _ in range(3))
+
+    def go_on_from(self, older: tuple[Words, Floats], oldest: tuple[Words, Floats]) -> None:
+        """Take up the work below the layers 2 and 4 older, given by their keys and values."""
+        for index, (keys, values) in ((self._two, older), (self._four, oldest)):
+            (begin,) = index.share_out([len(keys)])
+            fill(keys, values, index.words, begin)
+
+    def step(self, states: Words, afters: Words) -> Floats:
+        """The values of the states of the next younger age, from the keys of that age."""
+        parts = self.crew.parts(len(states))
+        lots, after_lots = self._divide(states, parts), self._divide(afters, parts)
+        begins = self._next.share_out([len(lot) for lot in lots])
+        after_begins = self._afters.share_out([len(lot) for lot in after_lots])
+        values, after_values = np.empty(len(states)), np.empty(len(afters))
+        two, four, index = self._two.words, self._four.words, self._afters.words
+
+        def afters_and_moves(part: int) -> tuple[Words, Sources]:
+            lot, out = after_lots[part], after_values[_place(after_lots, part)]
+            _check(self._value_afters(lot, two, four, self._rule, out, index, after_begins[part]))
+            return self._movers[part](lots[part])
+
+        moves = self.crew.run([partial(afters_and_moves, part) for part in range(parts)])
+
+        def states_of(part: int) -> int:
+            lost, terminals = self._value_states(
+                lots[part],
+                *moves[part],
+                index,
+                self._rule,
+                values[_place(lots, part)],
+                self._next.words,
+                begins[part],
+            )
+            _check(lost)
+            return terminals
+
+        self.terminals += sum(self.crew.run([partial(states_of, part) for part in range(parts)]))
+        self._two, self._four, self._next = self._next, self._two, self._four
+        return values
+
+    def _divide(self, keys: Words, parts: int) -> list[Words]:
+        """The keys of each part."""
+        cuts, counts = np.empty(parts + 1, np.uint64), np.empty(parts, np.int64)
+        cut(keys.reshape(1, -1), np.array([len(keys)]), self._shift, cuts, counts)
+        return np.split(keys, np.cumsum(counts)[:-1])
+
+
+def _place(lots: Sequence[Words], part: int) -> slice:
+    """Where one of the lots lies in all of them together."""
+    begin = sum(map(len, lots[:part]))
+    return slice(begin, begin + len(lots[part]))
+
+
+def _check(lost: int) -> None:
+    """Every board that a layer leads to is in the layer it leads to."""
+    if lost:
+        raise RuntimeError(f"{lost} boards are missing from the layers; please report this")

@@ -16,54 +16,27 @@ calls of long kernels make up a step: each return from a kernel is a wait for Py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from lab2048.board import Words
 from lab2048.jit import U, kernel
+from lab2048.solve.crew import Crew
 from lab2048.solve.expand import WIN, Pairs, Sources, all_moves, all_spawns, moves_kernel, pairs
 from lab2048.solve.keys import SIEVE, Counts, cut, merge_range, region_shift, sift
 from lab2048.solve.problem import Problem
 
-T = TypeVar("T")
-
 NONE: Words = np.empty(0, np.uint64)
-ENOUGH = 8192
-"""Fewer keys than this are not worth the trouble of sharing them out."""
 
 
 class Layer(NamedTuple):
-    """The canonical keys of one age, sorted."""
+    """The canonical keys of one age, sorted, part after part."""
 
     age: int
-    states: Words
-    afters: Words
-
-
-class Crew:
-    """Threads that work on the parts of a step."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self._pool = ThreadPoolExecutor(threads)
-
-    def __enter__(self) -> Crew:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-    def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """Do all tasks, the first of them here; their results in order."""
-        waiting = [self._pool.submit(task) for task in tasks[1:]]
-        return [tasks[0](), *[done.result() for done in waiting]]
-
-    def parts(self, keys: int) -> int:
-        """Into how many parts so many keys are divided."""
-        return max(1, min(self.threads, keys // ENOUGH))
+    states: list[Words]
+    afters: list[Words]
 
 
 @cache
@@ -201,7 +174,7 @@ class Enumeration:
         while self.age <= 8 or self._states.sizes.any() or any(map(len, self._younger)):
             states = self._move()
             afters = self._spawn(len(states))
-            yield Layer(self.age, np.concatenate(states), np.concatenate(afters))
+            yield Layer(self.age, states, afters)
             self.age += 2
 
     def _move(self) -> list[Words]:

@@ -7,14 +7,13 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from lab2048.board import Words
+from lab2048.solve.crew import Crew
 from lab2048.solve.keys import Floats
 from lab2048.solve.layers import Layer
 from lab2048.solve.store import (
@@ -43,35 +42,6 @@ FLUSH_BYTES = 1 << 26
 """The disk is given so much at a time, so that little is left to be written at the end."""
 AHEAD = 3
 """Layers that may be waiting to be written, or may have been read in advance."""
-
-
-class Clerk:
-    """A thread that does one thing after the other, so that the crew need not wait for files."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1)
-        self._waiting: deque[Future[Any]] = deque()
-
-    def start(self, task: Callable[..., Any], *args: object) -> Future[Any]:
-        """Have something done, and its result kept."""
-        return self._pool.submit(task, *args)
-
-    def hand(self, task: Callable[..., Any], *args: object) -> None:
-        """Have something done; wait if too much is waiting already. Errors are raised here, later."""
-        while len(self._waiting) >= AHEAD:
-            self._waiting.popleft().result()
-        self._waiting.append(self.start(task, *args))
-
-    def finish(self) -> None:
-        """Wait until everything is done."""
-        while self._waiting:
-            self._waiting.popleft().result()
-
-    def __enter__(self) -> Clerk:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._pool.shutdown(cancel_futures=error[0] is None)
 
 
 class Record:
@@ -125,6 +95,40 @@ class Record:
         self._committed = time.perf_counter()
 
 
+class PackedLayer:
+    """A layer that a crew compresses, block by block, along with other work."""
+
+    def __init__(self, layer: Layer, crew: Crew) -> None:
+        self.states = sum(map(len, layer.states))
+        self.afters = sum(map(len, layer.afters))
+        starts = range(0, self.states, BLOCK_KEYS)
+        self._blocks = [crew.aside(_pack_piece, layer.states, start) for start in starts]
+        self._packed_afters = crew.aside(_pack_all, layer.afters)
+
+    def blocks(self) -> list[tuple[int, bytes]]:
+        """The first key of each block, and the block."""
+        return [block.result() for block in self._blocks]
+
+    def packed_afters(self) -> bytes:
+        """The afterstates."""
+        return self._packed_afters.result()
+
+
+def _pack_piece(parts: list[Words], start: int) -> tuple[int, bytes]:
+    """The first key of a block of keys, and the block."""
+    pieces, begin = [], 0
+    for part in parts:
+        pieces.append(part[max(0, start - begin) : max(0, start + BLOCK_KEYS - begin)])
+        begin += len(part)
+    keys = np.concatenate(pieces)
+    return int(keys[0]), pack_block(keys)
+
+
+def _pack_all(parts: list[Words]) -> bytes:
+    """Afterstates as the scratch file has them."""
+    return pack_afters(np.concatenate(parts))
+
+
 class KeyWriter:
     """Adds layers to `keys.bin`, `blocks.bin` and the scratch file of afterstates."""
 
@@ -147,26 +151,21 @@ class KeyWriter:
         file.seek(size)
         return file
 
-    def write(self, layer: Layer) -> None:
+    def write(self, layer: PackedLayer) -> None:
         """Add a layer."""
-        data, states = self.record.data, layer.states
-        packed = [
-            pack_block(states[begin : begin + BLOCK_KEYS])
-            for begin in range(0, len(states), BLOCK_KEYS)
-        ]
-        heads = np.zeros(len(packed), BLOCK)
-        sizes = np.array([len(block) for block in packed], np.uint64)
-        heads["first"] = states[::BLOCK_KEYS]
+        data, blocks, afters = self.record.data, layer.blocks(), layer.packed_afters()
+        heads = np.zeros(len(blocks), BLOCK)
+        sizes = np.array([len(packed) for _, packed in blocks], np.uint64)
+        heads["first"] = [first for first, _ in blocks]
         heads["offset"] = np.cumsum(sizes) - sizes + np.uint64(data["keys_bytes"])
         heads["size"] = sizes
-        heads["crc"] = [zlib.crc32(block) for block in packed]
-        afters = pack_afters(layer.afters)
-        self._keys.write(b"".join(packed))
+        heads["crc"] = [zlib.crc32(packed) for _, packed in blocks]
+        self._keys.write(b"".join(packed for _, packed in blocks))
         self._blocks.write(heads.tobytes())
         self._scratch.write(afters)
         data["keys_bytes"] += int(sizes.sum())
-        data["states"].append(len(states))
-        data["afterstates"].append(len(layer.afters))
+        data["states"].append(layer.states)
+        data["afterstates"].append(layer.afters)
         data["scratch"].append([len(afters), zlib.crc32(afters)])
         if self.record.is_due:
             self.commit()
@@ -197,12 +196,12 @@ class LayerReader:
         path.touch()
         self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
-    def read(self, number: int) -> tuple[Words, Words | None]:
-        """The states of a layer and, unless they are lost, the afterstates."""
+    def afters(self, number: int) -> Words | None:
+        """The afterstates of a layer, unless they are lost."""
         size, crc = self._scratch[number]
         packed = read_at(self._file, size, self._places[number])
         kept = len(packed) == size and zlib.crc32(packed) == crc
-        return self.keys.layer(number), unpack_afters(packed) if kept else None
+        return unpack_afters(packed) if kept else None
 
     def close(self) -> None:
         """Give the files back."""

@@ -22,8 +22,16 @@ import numpy as np
 from lab2048.board import Words
 from lab2048.notation import short, whole
 from lab2048.solve.keys import Floats
-from lab2048.solve.layers import Crew, Enumeration, Mover, afterstates
-from lab2048.solve.making import AHEAD, Clerk, KeyWriter, LayerReader, Record, ValueWriter
+from lab2048.solve.crew import Crew
+from lab2048.solve.layers import Enumeration, Mover, afterstates
+from lab2048.solve.making import (
+    AHEAD,
+    KeyWriter,
+    LayerReader,
+    PackedLayer,
+    Record,
+    ValueWriter,
+)
 from lab2048.solve.problem import START_KINDS, Problem
 from lab2048.solve.store import (
     BLOCKS,
@@ -39,11 +47,12 @@ from lab2048.solve.store import (
     TableError,
     age_of,
     checked_kind,
+    default_folder,
     file_facts,
+    joined,
     locked,
     read_json,
     sync,
-    tables_folder,
     write_json,
 )
 from lab2048.solve.values import Induction
@@ -62,12 +71,6 @@ class Step(NamedTuple):
 
 
 Progress = Callable[[Step], object]
-
-
-def default_folder(problem: Problem, values: str = "float64") -> Path:
-    """The folder of a table that nobody named one for."""
-    name = problem.name if values == "float64" else f"{problem.name}-{values}"
-    return tables_folder() / name
 
 
 def solve(
@@ -197,21 +200,26 @@ class Job:
             if data["states"]:
                 reader = LayerReader(self.record)
                 number = len(data["states"])
-                _, younger = self._read(reader, number - 1)
-                _, youngest = self._read(reader, number - 2)
+                younger, youngest = (
+                    self._or_again(reader.afters(n), reader.keys.layer(n))
+                    for n in (number - 1, number - 2)
+                )
                 reader.close()
                 layers.go_on_from(age_of(number), younger, youngest)
             done = sum(data["states"])
-            with Clerk() as clerk:
-                try:
-                    for layer in layers:
-                        clerk.hand(writer.write, layer)
-                        done += len(layer.states)
-                        progress(Step("enumerate", layer.age, len(layer.states), done))
-                    clerk.finish()
-                    data["enumerated"] = True
-                finally:
-                    clerk.start(writer.commit).result()
+            packing: deque[PackedLayer] = deque()
+            try:
+                for layer in layers:
+                    packing.append(PackedLayer(layer, self.crew))
+                    if len(packing) > AHEAD:
+                        writer.write(packing.popleft())
+                    done += packing[-1].states
+                    progress(Step("enumerate", layer.age, packing[-1].states, done))
+                while packing:
+                    writer.write(packing.popleft())
+                data["enumerated"] = True
+            finally:
+                writer.commit()
         finally:
             writer.close()
 
@@ -230,41 +238,43 @@ class Job:
                 found = [(reader.keys.layer(n), v) for n, v in zip(older, writer.carried(older), strict=True)]
                 nothing = (np.empty(0, np.uint64), np.empty(0))
                 induction.go_on_from(found[-1], found[0] if len(found) > 1 else nothing)
-            with Clerk() as library, Clerk() as clerk:
-                try:
-                    for number, states, afters in self._ahead(library, reader, left):
-                        values = induction.step(states, afters)
-                        known = _starts_among(states, values, starts) if number <= 2 else {}
-                        clerk.hand(writer.write, number, values, induction.terminals, known)
-                        done += len(values)
-                        progress(Step("values", age_of(number), len(values), done))
-                    clerk.finish()
-                except BaseException:
-                    clerk.start(writer.commit).result()
-                    raise
+            writing: deque[Future[None]] = deque()
+            try:
+                for number, states, afters in self._ahead(reader, left):
+                    values = induction.step(states, afters)
+                    known = _starts_among(states, values, starts) if number <= 2 else {}
+                    while writing:  # one at a time, in order
+                        writing.popleft().result()
+                    writing.append(
+                        self.crew.aside(writer.write, number, values, induction.terminals, known)
+                    )
+                    done += len(values)
+                    progress(Step("values", age_of(number), len(values), done))
+                while writing:
+                    writing.popleft().result()
+            except BaseException:
+                writer.commit()
+                raise
         finally:
             reader.close()
             writer.close()
 
-    def _ahead(
-        self, library: Clerk, reader: LayerReader, left: int
-    ) -> Iterator[tuple[int, Words, Words]]:
+    def _ahead(self, reader: LayerReader, left: int) -> Iterator[tuple[int, Words, Words]]:
         """The layers from the oldest of those left, read in advance."""
-        coming: deque[tuple[int, Future[Any]]] = deque()
-        for number in range(left - 1, -1, -1):
-            coming.append((number, library.start(self._read, reader, number)))
-            if len(coming) > AHEAD:
-                first, future = coming.popleft()
-                yield first, *future.result()
-        for first, future in coming:
-            yield first, *future.result()
+        coming: deque[tuple[int, list[Future[Words]], Future[Words | None]]] = deque()
+        for number in range(left - 1, -AHEAD - 1, -1):
+            if number >= 0:
+                count = reader.keys.blocks_in(number)
+                blocks = [self.crew.aside(reader.keys.block, number, n) for n in range(count)]
+                coming.append((number, blocks, self.crew.aside(reader.afters, number)))
+            if coming and (len(coming) > AHEAD or number < 0):
+                first, keys, afters = coming.popleft()
+                states = joined([block.result() for block in keys])
+                yield first, states, self._or_again(afters.result(), states)
 
-    def _read(self, reader: LayerReader, number: int) -> tuple[Words, Words]:
-        """The states and the afterstates of a layer."""
-        states, afters = reader.read(number)
-        if afters is None:
-            afters = afterstates(self._mover(states)[0])
-        return states, afters
+    def _or_again(self, afters: Words | None, states: Words) -> Words:
+        """Afterstates that were kept, or else those of the states."""
+        return afterstates(self._mover(states)[0]) if afters is None else afters
 
     # -- the end ---------------------------------------------------------------------------------
 

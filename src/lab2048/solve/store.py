@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lab2048.board import Words
 from lab2048.home import home, write_atomically
 from lab2048.notation import short
+from lab2048.solve.problem import Problem
+
+Words = NDArray[np.uint64]
 
 FORMAT = 1
 BLOCK_KEYS = 1 << 15
@@ -43,6 +46,12 @@ class TableError(ValueError):
 def tables_folder() -> Path:
     """Where tables are kept unless another place is named."""
     return home() / "tables"
+
+
+def default_folder(problem: Problem, values: str = "float64") -> Path:
+    """The folder of a table that nobody named one for."""
+    name = problem.name if values == "float64" else f"{problem.name}-{values}"
+    return tables_folder() / name
 
 
 # -- keys ----------------------------------------------------------------------------------------
@@ -111,8 +120,16 @@ class KeyFile:
 
     def layer(self, layer: int) -> Words:
         """All keys of a layer."""
-        blocks = [self.block(layer, n) for n in range(blocks_of(self.counts[layer]))]
-        return np.concatenate(blocks) if blocks else np.empty(0, np.uint64)
+        return joined([self.block(layer, n) for n in range(self.blocks_in(layer))])
+
+    def blocks_in(self, layer: int) -> int:
+        """How many blocks a layer has."""
+        return blocks_of(self.counts[layer])
+
+
+def joined(pieces: list[Words]) -> Words:
+    """The keys of several blocks."""
+    return np.concatenate([np.empty(0, np.uint64), *pieces])
 
 
 def age_of(layer: int) -> int:

@@ -22,7 +22,8 @@ from lab2048.board import Words, all_cells, count, occupied
 from lab2048.jit import U, inline, kernel
 from lab2048.solve.expand import BLOCK, Sources, next_cells, open_block, potential, smallest
 from lab2048.solve.keys import Floats, Index, cut, fill, find, region_shift
-from lab2048.solve.layers import Crew, Mover
+from lab2048.solve.crew import Crew
+from lab2048.solve.layers import Mover
 from lab2048.solve.problem import Problem
 
 

@@ -1,0 +1,499 @@
+"""A solved game to look things up in: the exact value of every state and of every move.
+
+One board at a time needs no kernel: the blocks that hold it and what follows from it are decoded
+and searched. Many at once are looked up in whole layers, on all cores (`lab2048.solve.lookup`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lab2048.game import Board, Direction, Rules
+from lab2048.notation import short, whole
+from lab2048.solve.problem import REACH, WORST_CASE, Problem
+from lab2048.solve.store import (
+    BLOCK_KEYS,
+    BLOCKS,
+    FORMAT,
+    KEYS,
+    KINDS,
+    MANIFEST,
+    PROGRESS,
+    RUN,
+    VALUES,
+    KeyFile,
+    TableError,
+    Words,
+    age_of,
+    default_folder,
+    read_json,
+    tables_folder,
+)
+
+T = TypeVar("T")
+Floats = NDArray[np.float64]
+Position = Board | str | int
+
+CACHE_BYTES = 1 << 30
+"""How much memory decoded keys may take."""
+TOLERANCE = {"float64": 1e-12, "float32": 2.4e-7}
+"""Moves count as equally good if their q differ by no more than this, relative to the numbers that
+were rounded (`Table.tolerance`). It is above what rounding can do (docs/formats.md)."""
+
+
+class NotInTableError(KeyError, ValueError):
+    """A board that the table does not have: of another size, or never reached in a game."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MoveValue(NamedTuple):
+    """What a legal move is worth."""
+
+    reward: int
+    after_value: float
+    """The value of the afterstate: the mean over spawns, or for the worst case the least."""
+    q: float
+    """Reward plus (discounted) after_value."""
+    regret: float
+    """How much less than the best move's q."""
+    optimal: bool
+
+
+class Probes(NamedTuple):
+    """What `probe_many` finds, in the order of the boards; NaN where there is nothing to tell."""
+
+    value: Floats
+    """Of each board. NaN if the table does not have it."""
+    q: Floats | None
+    """Of each of the four moves of each board, if that was asked for. NaN if it is illegal."""
+
+
+class Decoded(NamedTuple):
+    """The keys of a layer, ready for `lab2048.solve.lookup`."""
+
+    keys: Words
+    starts: NDArray[np.uint32]
+    values: NDArray[Any]
+
+
+def find_table(problem: Problem) -> Path | None:
+    """The folder of the finished table of a problem in the data folder, if there is one."""
+    for kind in KINDS:
+        folder = default_folder(problem, kind)
+        manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else None
+        if manifest is not None and manifest["keep"] == "table":
+            return folder
+    return None
+
+
+def open_table(
+    source: Path | str | Rules | Problem,
+    *,
+    objective: str = "score",
+    p4: float | None = None,
+    gamma: float = 1.0,
+    cache_bytes: int = CACHE_BYTES,
+) -> Table:
+    """Open the table in a folder, or that of a board in the data folder.
+
+    A board is a `Rules` or a name such as `3x3`; then the other arguments say which of its tables.
+    """
+    if isinstance(source, Path) or (isinstance(source, str) and Path(source).exists()):
+        return Table(Path(source), cache_bytes=cache_bytes)
+    if isinstance(source, Problem):
+        problem = source
+    else:
+        try:
+            problem = Problem.of(source, p4=p4, objective=objective, gamma=gamma)
+        except ValueError:
+            if isinstance(source, str) and ("/" in source or os.sep in source):
+                raise TableError(f"there is no table in {source}") from None
+            raise
+    folder = find_table(problem)
+    if folder is None:
+        raise TableError(f"there is no table {problem.name}; make it with: {command_for(problem)}")
+    return Table(folder, cache_bytes=cache_bytes)
+
+
+def command_for(problem: Problem) -> str:
+    """The command that solves a problem."""
+    parts = ["lab2048 solve", problem.rules.name]
+    if problem.goal != "score":
+        parts.append(f"--objective {problem.goal}")
+    if problem.rules.p4 != Rules(2, 2).p4:
+        parts.append(f"--p4 {problem.rules.p4!r}")
+    if problem.gamma != 1:
+        parts.append(f"--gamma {problem.gamma!r}")
+    return " ".join(parts)
+
+
+class Table:
+    """A finished table. Every method may be called from any thread.
+
+    >>> with open_table("2x2") as table:  # doctest: +SKIP
+    ...     table.best("2 2 / . .")
+    """
+
+    def __init__(self, folder: Path, *, cache_bytes: int = CACHE_BYTES) -> None:
+        self.path = folder
+        self.manifest = _checked_manifest(folder)
+        self.problem = Problem.from_json(self.manifest)
+        self.rules = self.problem.rules
+        self.kind: str = self.manifest["values"]
+        self.counts: list[int] = self.manifest["layers"]["states"]
+        self.keys = KeyFile(folder, self.counts)
+        self._firsts = np.cumsum([0, *self.counts]).tolist()
+        # "c": nothing is ever written, but kernels refuse arrays that are read-only
+        self._values = np.memmap(folder / VALUES, KINDS[self.kind], "c").view(np.ndarray)
+        self._blocks: Recent[tuple[int, int], Words] = Recent(cache_bytes // 4)
+        self._layers: Recent[int, Decoded] = Recent(cache_bytes)
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the files back."""
+        self.keys.close()
+        del self._values
+
+    @property
+    def states(self) -> int:
+        """How many canonical states there are."""
+        return int(self.manifest["states"])
+
+    @property
+    def start_value(self) -> dict[str, float | None]:
+        """The value of a start drawn by the rules (`start`), and of each kind of start."""
+        return dict(self.manifest["value"])
+
+    # -- one board -------------------------------------------------------------------------------
+
+    def value(self, board: Position) -> float:
+        """The value of a state under optimal play, or a `NotInTableError`."""
+        position = self._parse(board)
+        found = self._find(position)
+        if found is None:
+            raise NotInTableError(self._why_not(position))
+        return found
+
+    def get(self, board: Position, default: T | None = None) -> float | T | None:
+        """The value of a state, or the default if the table does not have it."""
+        try:
+            return self.value(board)
+        except NotInTableError:
+            return default
+
+    def moves(self, board: Position) -> dict[Direction, MoveValue]:
+        """What every legal move is worth, in the order of the directions."""
+        position = self._parse(board)
+        self.value(position)
+        made = {direction: position.move(direction) for direction in position.legal_moves}
+        afters = {d: self.after_value(move.after) for d, move in made.items()}
+        scored = 0 if self.problem.objective == REACH else 1
+        gamma = self.problem.gamma
+        q = {d: scored * move.reward + gamma * afters[d] for d, move in made.items()}
+        best = max(q.values(), default=0.0)
+        slack = self.tolerance(best)
+        return {
+            d: MoveValue(move.reward, afters[d], q[d], best - q[d], best - q[d] <= slack)
+            for d, move in made.items()
+        }
+
+    def best(self, board: Position) -> tuple[Direction, ...]:
+        """All optimal moves: those whose regret is within `tolerance`."""
+        return tuple(d for d, move in self.moves(board).items() if move.optimal)
+
+    def tolerance(self, value: float) -> float:
+        """How far the q of two moves may be apart that count as equally good.
+
+        float64 values of scores are computed as differences of numbers in the thousands.
+        """
+        if self.problem.objective == REACH:
+            return TOLERANCE[self.kind] * abs(value)
+        return TOLERANCE[self.kind] * max(abs(value), 1024.0 if self.kind == "float64" else 1.0)
+
+    def spawns(self, after: Board) -> list[tuple[Any, float]]:
+        """Every outcome of the spawn on an afterstate, with the value of the state it makes."""
+        return [(spawn, self.value(spawn.board)) for spawn in self.rules.spawns(after)]
+
+    def after_value(self, after: Board) -> float:
+        """The value of an afterstate: the mean over spawns, or for the worst case the least."""
+        if self._is_won(after):
+            return 1.0
+        outcomes = self.spawns(after)
+        if self.problem.objective == WORST_CASE:
+            return min(value for _, value in outcomes)
+        return sum(spawn.probability * value for spawn, value in outcomes)
+
+    def _parse(self, board: Position) -> Board:
+        """A board in any form, of this table's size."""
+        name = (self.rules.rows, self.rules.cols)
+        if isinstance(board, Board):
+            position = board
+        elif isinstance(board, str):
+            position = Board.parse(board, name if board.strip().isalnum() else None)
+        else:
+            position = Board.from_packed(board, *name)
+        if (position.rows, position.cols) != name:
+            raise NotInTableError(
+                f"the table is of {self.rules.name}, the board is {position.rows}x{position.cols}"
+            )
+        return position
+
+    def _is_won(self, board: Board) -> bool:
+        """Whether the tile that was to be made is there; such boards are not in the files."""
+        return self.problem.objective == REACH and board.max_tile >= self.problem.tile
+
+    def _find(self, board: Board) -> float | None:
+        """The value of a board; None if it is not there."""
+        if self._is_won(board):
+            return 1.0
+        layer = (board.age - 4) // 2
+        if not 0 <= layer < len(self.counts) or self.counts[layer] == 0:
+            return None
+        key = np.uint64(board.canonical().board.packed)
+        begin, end = self.keys.starts[layer], self.keys.starts[layer + 1]
+        number = int(np.searchsorted(self.keys.blocks["first"][begin:end], key, "right")) - 1
+        if number < 0:
+            return None
+        block = self._blocks.get((layer, number), lambda: self.keys.block(layer, number))
+        place = int(np.searchsorted(block, key))
+        if place == len(block) or block[place] != key:
+            return None
+        return float(self._values[self._firsts[layer] + number * BLOCK_KEYS + place])
+
+    def _why_not(self, board: Board) -> str:
+        """Why a board is not in the table."""
+        return (
+            f"{board} is not reachable on {self.rules.name} with p4 {self.rules.p4!r}: "
+            "no game has the player to move there"
+        )
+
+    # -- many boards -----------------------------------------------------------------------------
+
+    def probe_many(
+        self, boards: ArrayLike, *, moves: bool = True, threads: int | None = None
+    ) -> Probes:
+        """The values of many packed boards and, unless `moves` is false, of all their moves.
+
+        Boards that the table does not have, and illegal moves, get NaN. Layers are decoded when
+        they are first needed and kept, up to `cache_bytes`.
+        """
+        from lab2048.solve.lookup import canonical_kernel
+
+        packed = np.ascontiguousarray(boards, np.uint64).ravel()
+        workers = (os.cpu_count() or 1) if threads is None else whole(threads) or 0
+        if workers < 1:
+            raise ValueError(f"threads are a whole number from 1, not {short(threads)}")
+        canonical, ages = np.empty_like(packed), np.empty(len(packed), np.int64)
+        canonical_kernel(self.rules.rows, self.rules.cols)(packed, canonical, ages)
+        # neighbours in a layer are looked up one after the other
+        order = np.argsort((ages.astype(np.uint64) << np.uint64(4 * self.rules.cells)) | canonical)
+        q = np.full((len(packed), 4), np.nan) if moves else None
+        found = Probes(np.full(len(packed), np.nan), q)
+        runs = np.split(order, np.flatnonzero(np.diff(ages[order])) + 1)
+        self._compile()
+
+        def probe(run: NDArray[np.int64]) -> None:
+            if len(run):
+                self._probe_layer(int(ages[run[0]]), packed[run], canonical[run], run, found)
+
+        with ThreadPoolExecutor(workers) as pool:
+            for _ in pool.map(probe, runs):
+                pass
+        return found
+
+    def _compile(self) -> None:
+        """Have every kernel of `probe_many` ready before threads ask for it."""
+        from lab2048.solve.lookup import afters_kernel, spawned_kernel, values_kernel
+
+        afters_kernel(self.rules.rows, self.rules.cols)
+        spawned_kernel(self.rules.rows, self.rules.cols, self.kind)
+        values_kernel(self.kind)
+
+    def _probe_layer(
+        self, age: int, boards: Words, keys: Words, run: NDArray[np.int64], found: Probes
+    ) -> None:
+        """Look up boards of one age, and put what is found where it belongs."""
+        from lab2048.board import table as slides
+        from lab2048.solve.keys import region_shift
+        from lab2048.solve.lookup import afters_kernel, values_kernel
+
+        rules, layer = self.rules, (age - 4) // 2
+        values = np.full(len(run), np.nan)
+        if age % 2 == 0 and 0 <= layer < len(self.counts):
+            decoded = self._decoded(layer)
+            values_kernel(self.kind)(keys, region_shift(rules.cells), *decoded, values)
+        values[self._won(boards)] = 1.0
+        found.value[run] = values
+        if found.q is None:
+            return
+        afters, rewards = np.empty((len(run), 4), np.uint64), np.empty((len(run), 4))
+        afters_kernel(rules.rows, rules.cols)(
+            boards, slides(rules.cols), slides(rules.rows), afters, rewards
+        )
+        legal = np.flatnonzero(afters)
+        after_values = np.full(afters.shape, np.nan)
+        after_values.ravel()[legal] = self._after_values(layer, afters.ravel()[legal])
+        after_values[self._won(afters)] = 1.0
+        scored = 0 if self.problem.objective == REACH else 1
+        q = scored * rewards + self.problem.gamma * after_values
+        q[np.isnan(values)] = np.nan
+        found.q[run] = q
+
+    def _after_values(self, layer: int, afters: Words) -> Floats:
+        """The values of canonical afterstates of one age; NaN if they are not known."""
+        from lab2048.jit import U
+        from lab2048.solve.lookup import spawned_kernel
+
+        p4, worst = self.rules.p4, self.problem.objective == WORST_CASE
+        spawned = spawned_kernel(self.rules.rows, self.rules.cols, self.kind)
+        out = np.full(len(afters), np.inf if worst else 0.0)
+        for rank, weight in ((1, 1 - p4), (2, p4)):
+            if weight == 0:
+                continue
+            if 0 <= layer + rank < len(self.counts):
+                decoded = self._decoded(layer + rank)
+                spawned(afters, U(rank), -1.0 if worst else weight, *decoded, out)
+            else:
+                out[:] = np.nan
+        return out
+
+    def _won(self, boards: Words) -> NDArray[np.bool_]:
+        """Which boards hold the tile that was to be made."""
+        if self.problem.objective != REACH:
+            return np.zeros(boards.shape, np.bool_)
+        shifts = np.arange(self.rules.cells, dtype=np.uint64) * np.uint64(4)
+        ranks = (boards[..., None] >> shifts) & np.uint64(15)
+        return np.asarray((ranks >= self.problem.stop).any(axis=-1))
+
+    def _decoded(self, layer: int) -> Decoded:
+        """A layer in memory."""
+        return self._layers.get(layer, lambda: self._decode(layer))
+
+    def _decode(self, layer: int) -> Decoded:
+        from lab2048.solve.keys import REGIONS, region_shift
+        from lab2048.solve.lookup import find_starts
+
+        keys = self.keys.layer(layer)
+        starts = np.empty(REGIONS + 1, np.uint32)
+        find_starts(keys, region_shift(self.rules.cells), starts)
+        return Decoded(keys, starts, self.layer_values(layer))
+
+    # -- whole layers ----------------------------------------------------------------------------
+
+    def layer_values(self, layer: int) -> NDArray[Any]:
+        """The values of a layer, in the order of its keys, as they are stored."""
+        return self._values[self._firsts[layer] : self._firsts[layer + 1]]
+
+    def layers(self) -> Iterator[tuple[int, Words, NDArray[Any]]]:
+        """The age, the sorted canonical keys and the values of every layer, youngest first."""
+        for layer in range(len(self.counts)):
+            yield age_of(layer), self.keys.layer(layer), self.layer_values(layer)
+
+
+K = TypeVar("K")
+
+
+class Recent(OrderedDict[K, T]):
+    """What was made lately, up to so many bytes."""
+
+    def __init__(self, room: int) -> None:
+        import threading
+
+        super().__init__()
+        self._room = room
+        self._used = 0
+        self._lock = threading.Lock()
+
+    def get(self, name: K, make: Callable[[], T]) -> T:  # type: ignore[override]
+        """The thing of a name; if it is not there it is made."""
+        with self._lock:
+            if name in self:
+                self.move_to_end(name)
+                return self[name]
+        made = make()
+        with self._lock:
+            if name not in self:
+                self[name] = made
+                self._used += _size(made)
+            while self._used > self._room and len(self) > 1:
+                self._used -= _size(self.popitem(last=False)[1])
+        return made
+
+
+def _size(thing: object) -> int:
+    """The bytes of decoded keys."""
+    return sum(a.nbytes for a in thing[:2]) if isinstance(thing, tuple) else int(thing.nbytes)  # type: ignore[attr-defined]
+
+
+def _checked_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a finished table whose files are all there, or a `TableError`."""
+    if not folder.is_dir():
+        raise TableError(f"there is no table in {folder}")
+    manifest = read_json(folder / MANIFEST)
+    if manifest is None:
+        if (folder / PROGRESS).exists():
+            raise TableError(f"the table in {folder} is unfinished; solve it again to finish it")
+        raise TableError(f"{folder} is not a table: it has no {MANIFEST}")
+    if manifest.get("format") != FORMAT:
+        raise TableError(
+            f"{folder} is of format {short(manifest.get('format'))}; "
+            f"this version of lab2048 reads format {FORMAT}"
+        )
+    if manifest["keep"] != "table":
+        raise TableError(f"only a summary of {folder.name} was kept; solve it with --keep table")
+    for name in (KEYS, BLOCKS, VALUES):
+        wanted = manifest["files"][name]
+        try:
+            size = (folder / name).stat().st_size
+        except FileNotFoundError:
+            raise TableError(f"{folder / name} is missing; solve the table again") from None
+        if size != wanted["bytes"]:
+            raise TableError(
+                f"{folder / name} has {size:,} bytes, not {wanted['bytes']:,}: it is damaged"
+            )
+        if "crc" in wanted and zlib.crc32((folder / name).read_bytes()) != wanted["crc"]:
+            raise TableError(f"{folder / name} is damaged: its checksum is wrong")
+    return manifest
+
+
+def list_tables() -> list[tuple[Path, dict[str, Any] | None]]:
+    """Every folder of tables in the data folder, with its manifest, or None if it is unfinished."""
+    found: list[tuple[Path, dict[str, Any] | None]] = []
+    if tables_folder().is_dir():
+        for folder in sorted(tables_folder().iterdir()):
+            if (folder / MANIFEST).exists():
+                found.append((folder, read_json(folder / MANIFEST)))
+            elif (folder / PROGRESS).exists():
+                found.append((folder, None))
+    return found
+
+
+def remove_table(folder: Path) -> int:
+    """Remove a table, finished or not; how many bytes that frees."""
+    names = {child.name for child in folder.iterdir()} if folder.is_dir() else set()
+    if not names & {MANIFEST, PROGRESS}:
+        raise TableError(f"there is no table in {folder}")
+    known = {KEYS, BLOCKS, VALUES, MANIFEST, RUN, PROGRESS, "lock"}
+    others = [n for n in sorted(names - known) if not n.endswith((".tmp", ".part"))]
+    if others:
+        raise TableError(f"{folder} also holds {others[0]}, so it is not removed")
+    size = sum(child.stat().st_size for child in folder.iterdir())
+    shutil.rmtree(folder)
+    return size

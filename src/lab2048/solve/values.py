@@ -163,7 +163,7 @@ class Induction:
     def step(self, states: Words, afters: Words) -> Floats:
         """The values of the states of the next younger age, from the keys of that age."""
         parts = self.crew.parts(len(states))
-        lots, after_lots = self._divide(states, parts), self._divide(afters, parts)
+        lots, after_lots = (divided(keys, parts, self._shift) for keys in (states, afters))
         begins = self._next.share_out([len(lot) for lot in lots])
         after_begins = self._afters.share_out([len(lot) for lot in after_lots])
         values, after_values = np.empty(len(states)), np.empty(len(afters))
@@ -193,11 +193,12 @@ class Induction:
         self._two, self._four, self._next = self._next, self._two, self._four
         return values
 
-    def _divide(self, keys: Words, parts: int) -> list[Words]:
-        """The keys of each part."""
-        cuts, counts = np.empty(parts + 1, np.uint64), np.empty(parts, np.int64)
-        cut(keys.reshape(1, -1), np.array([len(keys)]), self._shift, cuts, counts)
-        return np.split(keys, np.cumsum(counts)[:-1])
+
+def divided(keys: Words, parts: int, shift: U) -> list[Words]:
+    """Sorted keys in parts of about the same size, no region of an index cut in two."""
+    cuts, counts = np.empty(parts + 1, np.uint64), np.empty(parts, np.int64)
+    cut(keys.reshape(1, -1), np.array([len(keys)]), shift, cuts, counts)
+    return np.split(keys, np.cumsum(counts)[:-1])
 
 
 def _place(lots: Sequence[Words], part: int) -> slice:

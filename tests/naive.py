@@ -115,3 +115,102 @@ def perft(grid: Grid, depth: int) -> int:
         for _, following in spawns(move(grid, direction)[0], Fraction(1, 10)):
             total += perft(following, depth - 1)
     return total
+
+
+# -- the game as a whole -----------------------------------------------------------------------
+
+State = tuple[tuple[int, ...], ...]
+Graph = dict[State, list[tuple[int, State, list[tuple[Fraction, State]]]]]
+"""For every state its legal moves: reward, afterstate, and the states that may follow."""
+
+
+def frozen(grid: Grid) -> State:
+    return tuple(tuple(row) for row in grid)
+
+
+def starts(rows: int, cols: int, p4: Fraction) -> dict[State, Fraction]:
+    """Every start with its chance."""
+    out: dict[State, Fraction] = {}
+    for first, one in spawns([[0] * cols for _ in range(rows)], p4):
+        for second, two in spawns(one, p4):
+            out[frozen(two)] = out.get(frozen(two), Fraction(0)) + first * second
+    return out
+
+
+def game_graph(rows: int, cols: int, p4: Fraction) -> Graph:
+    """Every state that can be reached, without any thought of symmetry."""
+    graph: Graph = {}
+    waiting = list(starts(rows, cols, p4))
+    while waiting:
+        state = waiting.pop()
+        if state in graph:
+            continue
+        grid = [list(row) for row in state]
+        graph[state] = []
+        for direction in legal_moves(grid):
+            after, reward = move(grid, direction)
+            following = [(chance, frozen(other)) for chance, other in spawns(after, p4)]
+            graph[state].append((reward, frozen(after), following))
+            waiting += [other for _, other in following]
+    return graph
+
+
+def oldest_first(graph: Graph) -> list[State]:
+    return sorted(graph, key=lambda state: -sum(map(sum, state)))
+
+
+def expected_scores(graph: Graph, gamma: Fraction = Fraction(1)) -> dict[State, Fraction]:
+    """The value of every state, exactly."""
+    values: dict[State, Fraction] = {}
+    for state in oldest_first(graph):
+        values[state] = max(
+            (
+                r + gamma * sum(p * values[s] for p, s in following)
+                for r, _, following in graph[state]
+            ),
+            default=Fraction(0),
+        )
+    return values
+
+
+def certain_scores(graph: Graph) -> dict[State, int]:
+    """The score that nobody can prevent, whatever spawns."""
+    values: dict[State, int] = {}
+    for state in oldest_first(graph):
+        values[state] = max(
+            (r + min(values[s] for _, s in following) for r, _, following in graph[state]),
+            default=0,
+        )
+    return values
+
+
+def chances_to_make(graph: Graph, tile: int) -> dict[State, Fraction]:
+    """The chance of ever making a tile."""
+    values: dict[State, Fraction] = {}
+    for state in oldest_first(graph):
+        made = any(max(row) >= tile for row in state)
+        values[state] = Fraction(made) or max(
+            (sum(p * values[s] for p, s in following) for _, _, following in graph[state]),
+            default=Fraction(0),
+        )
+    return values
+
+
+def swept_scores(graph: Graph, gamma: float) -> dict[State, float]:
+    """The same as `expected_scores` by sweeping over all states until nothing changes."""
+    edges = {
+        state: [(r, [(float(p), s) for p, s in following]) for r, _, following in moves]
+        for state, moves in graph.items()
+    }
+    values = dict.fromkeys(graph, 0.0)
+    changed = True
+    while changed:
+        changed = False
+        for state, moves in edges.items():
+            value = max(
+                (r + gamma * sum(p * values[s] for p, s in following) for r, following in moves),
+                default=0.0,
+            )
+            changed |= abs(value - values[state]) > 1e-13
+            values[state] = value
+    return values

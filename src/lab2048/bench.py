@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from lab2048.notation import SHAPES
 from lab2048.players import random_player, take_turn
 
 REPEATS = 7
+SOLVES = 5
 BATCH = 4096
 
 Note = Callable[[str], object]
@@ -96,6 +99,35 @@ def import_seconds() -> float:
     return statistics.median(float(text) for text in times)
 
 
+def bench_solve(note: Note = lambda text: None) -> dict[str, Any]:
+    """Every figure of `lab2048 bench solve`: medians of several solves on all cores."""
+    from lab2048.solve.problem import Problem
+    from lab2048.solve.solver import solve
+
+    boards = {}
+    for board in ("4x2", "3x3"):
+        runs = []
+        for repeat in range(SOLVES + 1):
+            note(f"{board}, {repeat} of {SOLVES}" if repeat else f"{board} (compiling)")
+            with tempfile.TemporaryDirectory() as folder:
+                runs.append(solve(Problem.of(board), Path(folder) / "table"))
+        runs = runs[1:]  # the first may have waited for the compiler
+        seconds = {
+            stage: statistics.median(run["seconds"][stage] for run in runs)
+            for stage in ("enumerate", "values", "total")
+        }
+        states = runs[0]["states"]
+        boards[board] = {
+            "states": states,
+            "seconds": seconds["total"],
+            "enumerate_states_per_second": round(states / seconds["enumerate"]),
+            "values_states_per_second": round(states / seconds["values"]),
+            "bytes_per_state": round(runs[0]["table_bytes"] / states, 3),
+            "peak_memory_bytes": max(run["peak_memory_bytes"] or 0 for run in runs) or None,
+        }
+    return {"boards": boards, "threads": os.cpu_count(), "machine": machine()}
+
+
 def signature() -> int:
     """One number that depends on how the engine behaves, and on nothing else.
 
@@ -130,8 +162,6 @@ def _position(board: Board) -> str:
 
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
-    import os
-
     import numba
 
     return {

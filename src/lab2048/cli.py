@@ -6,17 +6,20 @@ import json
 import os
 import shutil
 import sys
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 import lab2048
+from lab2048 import cli_probe, cli_solve
 from lab2048.game import P4
+from lab2048.options import BoardOption, FourOption, GammaOption, JsonOption, SeedOption
 
 if TYPE_CHECKING:
     from lab2048.bulk import Results
-    from lab2048.game import Board, Game, Rules
+    from lab2048.game import Game, Rules
 
 app = typer.Typer(
     help="A laboratory for the game 2048.",
@@ -25,17 +28,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 bench_app = typer.Typer(help="Measure how fast lab2048 is on this machine.")
+app.add_typer(cli_solve.app)
 app.add_typer(bench_app, name="bench")
 
-BoardOption = Annotated[str, typer.Option("--board", metavar="RxC", help="The board's size.")]
-FourOption = Annotated[float, typer.Option("--p4", help="The chance that a new tile is a 4.")]
-SeedOption = Annotated[
-    int | None, typer.Option("--seed", help="Same seed, same game. Drawn if not given.")
-]
 STOPPED = 130
 """The exit code of a command that was stopped with Ctrl-C."""
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 
 
 def main() -> NoReturn:
@@ -134,60 +131,30 @@ def probe(
         str | None,
         typer.Option("--board", metavar="RxC", help="The board's size, where ranks leave it open."),
     ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="PATH", help="The table to look in.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="MOVE", help="Show the spawns after a move.")
+    ] = None,
+    objective: cli_solve.ObjectiveOption = "score",
     p4: FourOption = P4,
+    gamma: GammaOption = 1.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what every move does to a position."""
+    """Show what every move does to a position, and what it is exactly worth if that is solved."""
     from lab2048.game import Board, Rules
 
     position = Board.parse(" ".join(board), size)  # a board without quotes is several words
     rules = Rules(position.rows, position.cols, p4)
-    if as_json:
-        print(json.dumps(_probe_json(position, rules)))
-    else:
-        _print_probe(position, rules)
-
-
-def _probe_json(board: Board, rules: Rules) -> dict[str, Any]:
-    """The object that `probe --json` prints; an illegal move has neither reward nor afterstate."""
-    from lab2048.game import Direction
-
-    moves = {}
-    for direction in Direction:
-        legal, reward, after = board.move(direction)
-        moves[str(direction)] = {
-            "legal": legal,
-            "reward": reward if legal else None,
-            "after": str(after) if legal else None,
-        }
-    return {
-        "board": str(board),
-        "rules": {"rows": rules.rows, "cols": rules.cols, "p4": rules.p4},
-        "terminal": board.is_terminal,
-        "moves": moves,
-    }
-
-
-def _print_probe(board: Board, rules: Rules) -> None:
-    """The position and its moves, a line each."""
-    from lab2048.game import Direction
-
-    print(board.grid())
-    facts = [
-        rules.name,
-        f"age {board.age}",
-        f"{board.empty} empty",
-        f"largest tile {board.max_tile}",
-    ]
-    print(", ".join(facts + ["no move is legal"] * board.is_terminal))
-    image, symmetry = board.canonical()
-    print(f"canonical {image} by symmetry {symmetry}")
-    print()
-    print("move   reward  afterstate")
-    for direction in Direction:
-        legal, reward, after = board.move(direction)
-        shown = f"{reward:6}  {after}" if legal else "        not legal"
-        print(f"{direction!s:5}  {shown}")
+    with ExitStack() as stack:
+        found, hint = cli_probe.table_for(rules, table, objective, gamma)
+        if found is not None:
+            stack.enter_context(found)
+        if as_json:
+            print(json.dumps(cli_probe.as_json(position, rules, found, after)))
+        else:
+            cli_probe.show(position, rules, found, after, hint)
 
 
 @app.command()
@@ -313,6 +280,36 @@ def engine(as_json: JsonOption = False) -> None:
     table.add_row("vector environment, 4096 boards of 4x4", shown)
     table.add_row("import lab2048", f"{figures['import_seconds'] * 1000:.0f} ms")
     table.add_row("signature", str(figures["signature"]))
+    console = Console()
+    console.print(table)
+    console.print(", ".join(f"{key} {value}" for key, value in figures["machine"].items()))
+
+
+@bench_app.command("solve")
+def bench_solve(as_json: JsonOption = False) -> None:
+    """The speed of solving 4x2 and 3x3, on all cores, and the size of their tables."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from lab2048.bench import bench_solve
+
+    with Console(stderr=True).status("measuring") as status:
+        figures = bench_solve(lambda text: status.update(f"measuring {text}"))
+    if as_json:
+        print(json.dumps(figures))
+        return
+    table = Table("board")
+    for name in ("states", "seconds", "enumerate, states/s", "values, states/s", "bytes a state"):
+        table.add_column(name, justify="right")
+    for board, row in figures["boards"].items():
+        table.add_row(
+            board,
+            f"{row['states']:,}",
+            f"{row['seconds']:.2f}",
+            f"{row['enumerate_states_per_second'] / 1e6:.1f} million",
+            f"{row['values_states_per_second'] / 1e6:.1f} million",
+            f"{row['bytes_per_state']:.2f}",
+        )
     console = Console()
     console.print(table)
     console.print(", ".join(f"{key} {value}" for key, value in figures["machine"].items()))

@@ -54,6 +54,13 @@ def inline(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return _compiled(signature, nogil=True, inline="always")
 
 
+def fragment(function: Callable[P, T]) -> Callable[P, T]:
+    """The same for code that is only ever part of kernels: it is not compiled alone."""
+    if IN_PYTHON:
+        return _in_python(function)
+    return cast(Callable[P, T], numba.njit(inline="always")(function))
+
+
 def _compiled(signature: str, **options: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """A decorator that compiles with Numba, or does not where that is switched off."""
 

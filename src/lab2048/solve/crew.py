@@ -53,7 +53,7 @@ else:
 
     @kernel("int64(int64[::1], int64, int64, int64)")
     def look_out(box: Counts, place: int, seen: int, patience: int) -> int:
-        """The number at a place of the box, as soon as it is another; the same if that takes long."""
+        """The number at a place of the box as soon as it is another, or the same after a while."""
         found = seen
         while found == seen and patience > 0:
             found = load_fresh(box, place)
@@ -133,7 +133,8 @@ class Crew:
             if found == seen:
                 with self._wake:
                     self._asleep += 1
-                    self._wake.wait_for(lambda seen=seen: self._box[0] != seen)
+                    while self._box[0] == seen:
+                        self._wake.wait()
                     self._asleep -= 1
                 found = int(self._box[0])
             if found < 0:

@@ -30,7 +30,7 @@ from lab2048.board import (
     table,
     transpose,
 )
-from lab2048.jit import U, inline, kernel
+from lab2048.jit import U, fragment, kernel
 
 Pairs = NDArray[np.uint32] | NDArray[np.uint64]
 Sources = NDArray[np.uint32]
@@ -45,29 +45,25 @@ NEVER = 15
 # -- blocks: inlined into the kernels ------------------------------------------------------------
 
 
-@inline("uint64(uint64, int64, int64)")
+@fragment
 def smallest(board: U, rows: int, cols: int) -> U:
     """The canonical form: `board.canonical` without the symmetry that leads to it."""
     mirrored = mirror(board, rows, cols)
-    best = min(
-        min(board, mirrored),
-        min(flip(board, rows, cols), flip(mirrored, rows, cols)),
-    )
+    best = min(board, mirrored, flip(board, rows, cols), flip(mirrored, rows, cols))
     if rows == cols:
         turned = transpose(board, rows, cols)
         mirrored = mirror(turned, rows, cols)
-        best = min(best, min(turned, mirrored))
-        best = min(best, min(flip(turned, rows, cols), flip(mirrored, rows, cols)))
+        best = min(best, turned, mirrored, flip(turned, rows, cols), flip(mirrored, rows, cols))
     return best
 
 
-@inline("boolean(uint64, uint64)")
+@fragment
 def holds(board: U, rank: U) -> bool:
     """Whether some cell holds a tile of just this rank (which is not 0)."""
-    return occupied(board ^ (rank * CELLS)) != CELLS
+    return bool(occupied(board ^ (rank * CELLS)) != CELLS)
 
 
-@inline("uint64(uint64, int64)")
+@fragment
 def potential(board: U, cells: int) -> U:
     """The sum of tile * (rank - 1). A move adds its reward to it, a 4 that spawns adds 4."""
     total = U(0)
@@ -87,9 +83,10 @@ def pairs(length: int) -> Pairs:
         return np.zeros(1, np.uint64)
     lines = 16**length
     slid = table(length)
-    word = np.uint32 if length <= 4 else np.uint64
-    half = word(16 if length <= 4 else 32)
-    return slid[:lines].astype(word) | (slid[lines : 2 * lines].astype(word) << half)
+    first, last = slid[:lines].astype(np.uint64), slid[lines : 2 * lines].astype(np.uint64)
+    if length > 4:
+        return first | (last << U(32))
+    return (first | (last << U(16))).astype(np.uint32)
 
 
 @kernel("uint64(uint64, int64)")
@@ -100,7 +97,7 @@ def slid_pair(line: U, length: int) -> U:
     return first | (last << U(32))
 
 
-@inline("Tuple((uint64, uint64))(uint64, uint64[::1], int64, int64)")
+@fragment
 def slide_both(board: U, both: Pairs, rows: int, cols: int) -> tuple[U, U]:
     """All rows slid to their first cell, and to their last. `both` may also be of uint32."""
     line = (U(1) << U(4 * cols)) - U(1)
@@ -116,7 +113,7 @@ def slide_both(board: U, both: Pairs, rows: int, cols: int) -> tuple[U, U]:
     return first, last
 
 
-@inline("int64(uint64[::1], uint64[::1], int64, int64, uint64[::1], uint32[::1], int64)")
+@fragment
 def pack_legal(
     slid: Words, before: Words, start: int, size: int, edges: Words, sources: Sources, found: int
 ) -> int:
@@ -124,13 +121,11 @@ def pack_legal(
     for i in range(size):
         edges[found] = slid[i]
         sources[found] = np.uint32(start + i)
-        found += np.int64(slid[i] != before[i])
+        found += int(slid[i] != before[i])
     return found
 
 
-@inline(
-    "int64(uint64[::1], uint64, uint64[::1], uint64[::1], uint64[::1], uint32[::1], int64, int64)"
-)
+@fragment
 def all_moves(
     keys: Words,
     stop: U,
@@ -194,7 +189,7 @@ def moves_kernel(rows: int, cols: int) -> Callable[..., int]:
 # -- spawns --------------------------------------------------------------------------------------
 
 
-@inline("int64(uint64[::1], int64, int64, uint64[::1], uint64[::1], int64, int64)")
+@fragment
 def open_block(
     keys: Words, start: int, size: int, boards: Words, empty: Words, rows: int, cols: int
 ) -> int:
@@ -205,7 +200,7 @@ def open_block(
     return size
 
 
-@inline("int64(uint64[::1], uint64[::1], uint32[::1], int64)")
+@fragment
 def next_cells(boards: Words, empty: Words, sources: Sources, size: int) -> int:
     """Strike the lowest empty cell from every mask; the boards that have another, and how many."""
     left = 0
@@ -214,11 +209,11 @@ def next_cells(boards: Words, empty: Words, sources: Sources, size: int) -> int:
         boards[left] = boards[i]
         empty[left] = rest
         sources[left] = sources[i]
-        left += np.int64(rest != U(0))
+        left += int(rest != U(0))
     return left
 
 
-@inline("int64(uint64[::1], uint64, uint64[::1], int64, int64, int64)")
+@fragment
 def all_spawns(keys: Words, rank: U, out: Words, found: int, rows: int, cols: int) -> int:
     """Append the canonical states that a tile of this rank leads to; how many there are then.
 

@@ -77,8 +77,7 @@ def perfect_games(table: Table, games: int, seed: int) -> Iterator[Turn]:
         yield Turn(boards[going], q[going], int(np.count_nonzero(~going)))
         boards, keys, q = boards[going], keys[going], q[going]
         best = np.nanmax(q, axis=1, keepdims=True) if len(q) else q
-        slack = table.tolerance(1.0) * np.maximum(1.0, np.abs(best))
-        draw = np.where(best - q <= slack, rng.random(q.shape), -1.0)
+        draw = np.where(best - q <= table.tolerance(best), rng.random(q.shape), -1.0)
         moves = draw.argmax(axis=1)
         turn(boards, moves, keys, U(t), slides(rules.cols), slides(rules.rows), four)
         t += 1

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.board import LOW_HALF, Words
-from lab2048.jit import U, inline, kernel
+from lab2048.jit import U, fragment, kernel
 from lab2048.solve.expand import WIN
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ BLOCK = 256
 # -- sets ----------------------------------------------------------------------------------------
 
 
-@inline("int64(uint64[::1], int64, uint64[::1], uint64[::1])")
+@fragment
 def sift(keys: Words, size: int, seen: Words, out: Words) -> int:
     """Copy keys without most of the repeated ones and without any `WIN`; how many are left.
 
@@ -55,7 +55,7 @@ def sift(keys: Words, size: int, seen: Words, out: Words) -> int:
         key = keys[i]
         place = (key * SPREAD) >> U(64 - SIEVE_BITS)
         out[left] = key
-        left += np.int64((seen[place] != key) & (key != WIN))
+        left += int((seen[place] != key) & (key != WIN))
         seen[place] = key
     return left
 
@@ -107,7 +107,7 @@ def cut(lists: Words, sizes: Counts, shift: U, cuts: Words, counts: Counts) -> N
             counts[part] -= below(lists[row], sizes[row], cuts[part])
 
 
-@inline("int64(uint64[::1], int64, int64, int64, uint64[::1], int64)")
+@fragment
 def merge(keys: Words, first: int, second: int, end: int, out: Words, found: int) -> int:
     """Append the union of keys[first:second] and keys[second:end], both sorted; where it ends.
 
@@ -119,7 +119,7 @@ def merge(keys: Words, first: int, second: int, end: int, out: Words, found: int
         x, y = keys[i], keys[j]
         last, before = min(x, y), last
         out[U(found)] = last
-        found += np.int64(last != before)
+        found += int(last != before)
         i += U(x <= y)
         j += U(y <= x)
     if j < U(end):
@@ -128,7 +128,7 @@ def merge(keys: Words, first: int, second: int, end: int, out: Words, found: int
     while i < U(second):
         last, before = keys[i], last
         out[U(found)] = last
-        found += np.int64(last != before)
+        found += int(last != before)
         i += U(1)
     return found
 
@@ -139,19 +139,16 @@ def merge_runs(keys: Words, ends: Counts, runs: int, out: Words) -> int:
 
     Run r is keys[ends[r] : ends[r + 1]], before and after.
     """
-    merged, found = 0, 0
+    found = 0
     for run in range(0, runs, 2):
         second, end = ends[run + 1], ends[min(run + 2, runs)]
         found = merge(keys, ends[run], second, end, out, found)
-        merged += 1
-        ends[merged] = found
+        ends[run // 2 + 1] = found
     return found
 
 
 @kernel("int64(uint64[:, ::1], int64[::1], uint64, uint64, uint64[::1], uint64[::1])")
-def merge_range(
-    lists: Words, sizes: Counts, low: U, high: U, out: Words, spare: Words
-) -> int:
+def merge_range(lists: Words, sizes: Counts, low: U, high: U, out: Words, spare: Words) -> int:
     """Write the keys from `low` to below `high` out of sorted lists, each once; how many.
 
     `out` and `spare` have room for all of them.
@@ -214,24 +211,25 @@ def lay_out(keys: Words, words: Words, begin: U) -> U:
             lines = U(1) + ((i - first) >> U(1))
             words[U(LINE) + region] = (begin << U(32)) | lines
             begin += U(LINE) * lines
-            first = i
+            first = U(i)
     return begin
 
 
-@inline("uint64(uint64, uint64[::1])")
+@fragment
 def head_of(key: U, words: Words) -> U:
     """The head of the key's region: its first word in the high half, its lines in the low."""
-    return words[U(LINE) + (key >> words[4])]
+    region = (key >> words[4]) & U(REGIONS - 1)  # a `WIN` is no board, and has to be somewhere
+    return U(words[U(LINE) + region])
 
 
-@inline("uint64(uint64, uint64)")
+@fragment
 def line_of(key: U, head: U) -> U:
     """Where a key is looked for first."""
     place = (((key * SPREAD) >> U(32)) * (head & LOW_HALF)) >> U(32)
     return (head >> U(32)) + U(LINE) * place
 
 
-@inline("uint64(uint64, uint64)")
+@fragment
 def line_after(line: U, head: U) -> U:
     """The line that is looked at next."""
     line += U(LINE)
@@ -239,7 +237,7 @@ def line_after(line: U, head: U) -> U:
     return head >> U(32) if line == end else line
 
 
-@inline("uint64(uint64, uint64, uint64[::1])")
+@fragment
 def place_of(key: U, line: U, words: Words) -> U:
     """Where in a line the key is; if it is not there, any place of the line."""
     second = U(words[line + U(1)] == key)
@@ -248,7 +246,7 @@ def place_of(key: U, line: U, words: Words) -> U:
     return line + (second + third * U(2) + fourth * U(3))
 
 
-@inline("uint64(uint64, uint64[::1])")
+@fragment
 def keys_in(line: U, words: Words) -> U:
     """How many keys a line has."""
     return (
@@ -279,7 +277,7 @@ def fill(keys: Words, values: Floats, words: Words, begin: U) -> None:
             words[place] = keys[i] if fits else words[place]
             floats[place + U(4)] = values[i] if fits else floats[place + U(4)]
             later[waiting] = i
-            waiting += np.int64(not fits)
+            waiting += int(not fits)
         for w in range(waiting):
             head = head_of(keys[later[w]], words)
             line = line_of(keys[later[w]], head)
@@ -290,7 +288,7 @@ def fill(keys: Words, values: Floats, words: Words, begin: U) -> None:
             floats[place + U(4)] = values[later[w]]
 
 
-@inline("int64(uint64[::1], int64, int64, uint64[::1], float64[::1], float64[::1], int64[::1])")
+@fragment
 def find(
     keys: Words,
     start: int,
@@ -311,7 +309,7 @@ def find(
         place = place_of(key, line_of(key, head_of(key, words)), words)
         out[i] = floats[place + U(4)]
         missed[missing] = i
-        missing += np.int64(words[place] != key)
+        missing += int(words[place] != key)
     lost = 0
     for m in range(missing):
         key = keys[start + missed[m]]
@@ -324,6 +322,6 @@ def find(
         while words[place] != key and keys_in(line, words) == U(4):
             line = line_after(line, head)
             place = place_of(key, line, words)
-        lost += np.int64(words[place] != key)
+        lost += int(words[place] != key)
         out[missed[m]] = floats[place + U(4)]
     return lost

@@ -12,9 +12,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.board import Words, age, all_cells, count, occupied, slide
 from lab2048.board import Table as Slides
-from lab2048.jit import U, inline, kernel
+from lab2048.board import Words, age, all_cells, count, occupied, slide
+from lab2048.jit import U, fragment, kernel
 from lab2048.solve.expand import BLOCK, next_cells, open_block, potential, smallest
 from lab2048.solve.keys import REGION_BITS, REGIONS, Floats
 
@@ -35,7 +35,7 @@ def find_starts(keys: Words, shift: U, starts: Starts) -> None:
         region += U(1)
 
 
-@inline("float64(uint64, uint64, uint64[::1], uint32[::1], float64[::1])")
+@fragment
 def value_of(key: U, shift: U, keys: Words, starts: Starts, values: Floats) -> float:
     """The value of a key; NaN if it is not in the layer. The values may also be of float32."""
     region = key >> shift

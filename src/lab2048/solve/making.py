@@ -246,15 +246,13 @@ class ValueWriter:
     def _carry_path(self) -> Path:
         return self.record.folder / f"carry-{self.record.data['valued']}.tmp"
 
-    def write(
-        self, number: int, values: Floats, terminals: int, starts: dict[str, float]
-    ) -> None:
+    def write(self, number: int, values: Floats, terminals: int, starts: dict[str, float]) -> None:
         """Write the values of a layer."""
         data = self.record.data
         self._carried.append((number, values))
         crc = None
         if self._file is not None:
-            stored = memoryview(values.astype(self._kind)).cast("B")
+            stored = memoryview(np.ascontiguousarray(values, self._kind).data).cast("B")
             crc = zlib.crc32(stored)
             _write_at(self._file, stored, self._places[number] * self._kind.itemsize)
             self._unflushed += len(stored)
@@ -308,5 +306,3 @@ def _write_at(file: BinaryIO, data: memoryview, offset: int) -> None:
     file.seek(offset)
     while len(data):
         data = data[file.write(data) :]
-
-

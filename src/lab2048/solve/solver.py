@@ -8,6 +8,7 @@ run that was cut off is taken up there, and ends with the same bytes.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import sys
 from collections import deque
@@ -21,8 +22,8 @@ import numpy as np
 
 from lab2048.board import Words
 from lab2048.notation import short, whole
-from lab2048.solve.keys import Floats
 from lab2048.solve.crew import Crew
+from lab2048.solve.keys import Floats
 from lab2048.solve.layers import Enumeration, Mover, afterstates
 from lab2048.solve.making import (
     AHEAD,
@@ -68,6 +69,8 @@ class Step(NamedTuple):
     """How many states have this age."""
     done: int
     """States of all ages that this stage has done."""
+    total: int | None
+    """Of how many, if that is known by now."""
 
 
 Progress = Callable[[Step], object]
@@ -214,7 +217,7 @@ class Job:
                     if len(packing) > AHEAD:
                         writer.write(packing.popleft())
                     done += packing[-1].states
-                    progress(Step("enumerate", layer.age, packing[-1].states, done))
+                    progress(Step("enumerate", layer.age, packing[-1].states, done, None))
                 while packing:
                     writer.write(packing.popleft())
                 data["enumerated"] = True
@@ -228,14 +231,17 @@ class Job:
         data = self.record.data
         starts = {board.packed for _, _, board in self.problem.starts()}
         left = len(data["states"]) - data["valued"]
-        done = sum(data["states"][left:])
+        done, total = sum(data["states"][left:]), sum(data["states"])
         induction.terminals = data["terminals"]
         reader = LayerReader(self.record)
         writer = ValueWriter(self.record, KINDS[self.identity["values"]], self.keep == "table")
         try:
             if data["valued"]:
                 older = [n for n in (left + 1, left) if n < len(data["states"])]
-                found = [(reader.keys.layer(n), v) for n, v in zip(older, writer.carried(older), strict=True)]
+                found = [
+                    (reader.keys.layer(n), v)
+                    for n, v in zip(older, writer.carried(older), strict=True)
+                ]
                 nothing = (np.empty(0, np.uint64), np.empty(0))
                 induction.go_on_from(found[-1], found[0] if len(found) > 1 else nothing)
             writing: deque[Future[None]] = deque()
@@ -249,7 +255,7 @@ class Job:
                         self.crew.aside(writer.write, number, values, induction.terminals, known)
                     )
                     done += len(values)
-                    progress(Step("values", age_of(number), len(values), done))
+                    progress(Step("values", age_of(number), len(values), done, total))
                 while writing:
                     writing.popleft().result()
             except BaseException:
@@ -340,8 +346,8 @@ def start_values(problem: Problem, values: dict[str, float]) -> dict[str, float 
 
 def _mean(pairs: list[tuple[float, float]]) -> float | None:
     """The mean of values that have weights."""
-    weight = sum(chance for chance, _ in pairs)
-    return sum(chance * value for chance, value in pairs) / weight if pairs else None
+    weight = math.fsum(chance for chance, _ in pairs)
+    return math.fsum(chance * value for chance, value in pairs) / weight if pairs else None
 
 
 def peak_memory() -> int | None:

@@ -3,7 +3,8 @@
 A table is a folder (docs/formats.md). While it is being made, `keys.bin` and `blocks.bin` grow at
 their ends, `values.bin` fills from its end to its beginning, and `progress.json` says how much of
 them counts. It is replaced, atomically, every few seconds, after the files have been brought to the
-disk; what a crash leaves beyond it is written again, with the same bytes. `manifest.json` comes last.
+disk; what a crash leaves beyond it is written again, with the same bytes. `manifest.json` comes
+last.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ BLOCK = np.dtype([("first", "<u8"), ("offset", "<u8"), ("size", "<u4"), ("crc", 
 KEYS, BLOCKS, VALUES = "keys.bin", "blocks.bin", "values.bin"
 MANIFEST, RUN, PROGRESS = "manifest.json", "run.json", "progress.json"
 SCRATCH, LOCK = "afterstates.tmp", "lock"
-KINDS = {"float64": np.dtype("<f8"), "float32": np.dtype("<f4")}
+KINDS: dict[str, np.dtype[Any]] = {"float64": np.dtype("<f8"), "float32": np.dtype("<f4")}
 
 
 class TableError(ValueError):
@@ -64,7 +65,7 @@ def blocks_of(keys: int) -> int:
 
 def _codec() -> Any:
     """The compression library, set so that threads do not wait for one another."""
-    import blosc2
+    import blosc2  # type: ignore[import-untyped]
 
     blosc2.set_releasegil(True)
     return blosc2
@@ -165,7 +166,8 @@ def unpack_afters(packed: bytes) -> Words:
     top = int(np.frombuffer(packed, "<u4", 1)[0])
     counts = np.frombuffer(packed, "<u4", top, 4)
     upper = np.repeat(np.arange(top, dtype=np.uint64) << np.uint64(32), counts)
-    return upper | np.frombuffer(packed, "<u4", -1, 4 + 4 * top)
+    lower = np.frombuffer(packed, "<u4", -1, 4 + 4 * top).astype(np.uint64)
+    return np.asarray(upper | lower, np.uint64)
 
 
 # -- small files ---------------------------------------------------------------------------------
@@ -179,7 +181,7 @@ def write_json(path: Path, found: dict[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object that `write_json` wrote; None if there is no file, `TableError` if it is damaged."""
+    """The object that `write_json` wrote; None if there is no file, an error if it is damaged."""
     try:
         found = json.loads(path.read_text("utf-8"))
         checksum = found.pop("checksum")

@@ -1,8 +1,8 @@
 """What optimal play is like, exactly: statistics of a solved game.
 
-The chance to visit a state is carried forward through the layers: from the states to the afterstates
-of their optimal moves (moves that are equally good share it evenly), from there to the states that
-spawns make. A state does not tell how many moves led to it, but
+The chance to visit a state is carried forward through the layers: from the states to the
+afterstates of their optimal moves (moves that are equally good share it evenly), from there to the
+states that spawns make. A state does not tell how many moves led to it, but
 
     moves = age / 2 - 2 - fours          score = sum of tile * (rank - 1) - 4 * fours
 
@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.board import Words, all_cells, count, merged, max_rank, occupied
+from lab2048.board import Words, all_cells, count, max_rank, merged, occupied
 from lab2048.jit import U, kernel
 from lab2048.solve.crew import Crew
 from lab2048.solve.expand import BLOCK, Sources, potential, smallest
-from lab2048.solve.keys import Counts, Floats, Index, below, fill, find, region_shift
 from lab2048.solve.games import perfect_games
+from lab2048.solve.keys import Counts, Floats, Index, below, fill, find, region_shift
 from lab2048.solve.layers import Mover, afterstates
 from lab2048.solve.problem import SCORE
 from lab2048.solve.store import TableError, age_of
@@ -116,7 +116,7 @@ def judge_kernel(rows: int, cols: int) -> Callable[..., int]:
         judged: Matrix,
         shares: Floats,
     ) -> int:
-        """Write for each state the A of its best, second best and worst move, and how many are best.
+        """Write for each state A of its best, second best and worst move, and how many are best.
 
         `shares` is for each edge its share among the best, 0 if it is not one of them. `afters`
         is the index of A, `tolerance` a factor and the least value that it is applied to. Returns
@@ -173,7 +173,7 @@ def spawn_on_kernel(rows: int, cols: int) -> Callable[..., None]:
     def spawn_on(
         afters: Words, chances: Matrix, rank: U, weight: float, states: Words, out: Matrix
     ) -> None:
-        """Add the chances of afterstates, times a weight, to the states that a tile makes of them."""
+        """Add the chances of afterstates, times a weight, to the states that a tile makes."""
         for i in range(len(afters)):
             if chances[i, 0] <= 0:
                 continue
@@ -259,10 +259,9 @@ class Visited(NamedTuple):
 class Walk:
     """A way through all layers, youngest first, with the chance of every state."""
 
-    def __init__(self, table: Table, crew: Crew) -> None:
+    def __init__(self, table: Table, crew: Crew, exact: bool) -> None:
         rules = table.rules
-        self.table, self.crew = table, crew
-        self.exact = rules.cells <= EXACT_CELLS
+        self.table, self.crew, self.exact = table, crew, exact
         self.columns = Columns(rules.p4, self.exact)
         self._shift = region_shift(rules.cells)
         self._rule = np.array(table.problem.rule)
@@ -369,7 +368,9 @@ class Walk:
 def _check(lost: int) -> None:
     """Every board that a layer leads to is in the layer it leads to."""
     if lost:
-        raise TableError(f"{lost} boards are missing from the table; lab2048 table verify says more")
+        raise TableError(
+            f"{lost} boards are missing from the table; lab2048 table verify says more"
+        )
 
 
 # -- the figures ---------------------------------------------------------------------------------
@@ -467,7 +468,7 @@ def _moments(numbers: Floats, factor: float, chances: Matrix) -> Floats:
     )
 
 
-def _ratio(total: float, weight: float) -> float | None:
+def _ratio(total: Any, weight: Any) -> float | None:
     """A mean; None if there is nothing to take it of."""
     return float(total / weight) if weight > 0 else None
 
@@ -478,30 +479,40 @@ def _spread(moments: Floats) -> dict[str, float]:
     return {"mean": mean, "deviation": math.sqrt(max(0.0, moments[2] / moments[0] - mean**2))}
 
 
+def prepare(table: Table) -> None:
+    """Compile what a survey needs, before progress is shown."""
+    with Crew(1) as crew:
+        Walk(table, crew, False)
+    if table.rules.cells > EXACT_CELLS:
+        table.compile()
+
+
 def survey(
     table: Table,
     *,
     threads: int = 1,
+    by_move: bool = True,
     games: int = GAMES,
     seed: int = 0,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Survey:
     """The statistics of optimal play of a table whose objective is the score.
 
-    `progress` is told how many states are done, and of how many. `games` are played where the
-    figures by move would be too costly to find exactly.
+    `progress` is told how many states are done, and of how many. Figures by move are left out if
+    they are not asked for; on boards of more than `EXACT_CELLS` cells they are those of `games`.
     """
     if table.problem.objective != SCORE:
         raise TableError(f"a survey is made of a table for the score, not for {table.problem.goal}")
+    exact = by_move and table.rules.cells <= EXACT_CELLS
     with Crew(threads) as crew:
-        walk = Walk(table, crew)
+        walk = Walk(table, crew, exact)
         tally = Tally(table, walk)
         done = 0
         for layer in range(len(table.counts)):
             tally.add(walk.visit(layer))
             done += table.counts[layer]
             progress(done, table.states)
-    by_move = tally.by_move() if walk.exact else sampled(table, games, seed)
+    moves = tally.by_move() if exact else sampled(table, games, seed) if by_move else ByMove(0)
     final = {1 << rank: float(p) for rank, p in enumerate(tally.final) if p > 0}
     tiles = sorted(final)
     return Survey(
@@ -513,8 +524,8 @@ def survey(
         reach={tile: min(1.0, sum(final[t] for t in tiles if t >= tile)) for tile in tiles},
         visited_states=tally.visited,
         by_age=tally.by_age,
-        by_move=by_move,
-        lost=max(0.0, 1 - sum(by_move.ends)) if walk.exact else 0.0,
+        by_move=moves,
+        lost=max(0.0, 1 - sum(moves.ends)) if exact else 0.0,
     )
 
 
@@ -522,7 +533,10 @@ def sampled(table: Table, games: int, seed: int) -> ByMove:
     """The figures by move of games that are played perfectly."""
     found = ByMove(games)
     for turn in perfect_games(table, games, seed):
-        best, worst = np.nanmax(turn.q, axis=1, initial=0.0), np.nanmin(turn.q, axis=1, initial=np.inf)
+        best, worst = (
+            np.nanmax(turn.q, axis=1, initial=0.0),
+            np.nanmin(turn.q, axis=1, initial=np.inf),
+        )
         choice = np.count_nonzero(~np.isnan(turn.q), axis=1) > 1
         second = np.sort(np.nan_to_num(turn.q, nan=-1.0), axis=1)[:, -2]
         found.visits.append(len(turn.boards) / games)

@@ -208,7 +208,7 @@ class Table:
         gamma = self.problem.gamma
         q = {d: scored * move.reward + gamma * afters[d] for d, move in made.items()}
         best = max(q.values(), default=0.0)
-        slack = self.tolerance(best)
+        slack = float(self.tolerance(best))
         return {
             d: MoveValue(move.reward, afters[d], q[d], best - q[d], best - q[d] <= slack)
             for d, move in made.items()
@@ -218,14 +218,14 @@ class Table:
         """All optimal moves: those whose regret is within `tolerance`."""
         return tuple(d for d, move in self.moves(board).items() if move.optimal)
 
-    def tolerance(self, value: float) -> float:
-        """How far the q of two moves may be apart that count as equally good.
+    def tolerance(self, value: ArrayLike) -> Any:
+        """How far the q of two moves may be apart that count as equally good; value is their q.
 
-        float64 values of scores are computed as differences of numbers in the thousands.
+        float64 values of scores are differences of numbers in the thousands, so 1024 is the least
+        value that the tolerance is a share of.
         """
-        if self.problem.objective == REACH:
-            return TOLERANCE[self.kind] * abs(value)
-        return TOLERANCE[self.kind] * max(abs(value), 1024.0 if self.kind == "float64" else 1.0)
+        least = {REACH: 0.0}.get(self.problem.objective, 1024.0 if self.kind == "float64" else 1.0)
+        return TOLERANCE[self.kind] * np.maximum(np.abs(value), least)
 
     def spawns(self, after: Board) -> list[tuple[Any, float]]:
         """Every outcome of the spawn on an afterstate, with the value of the state it makes."""
@@ -238,7 +238,7 @@ class Table:
         outcomes = self.spawns(after)
         if self.problem.objective == WORST_CASE:
             return min(value for _, value in outcomes)
-        return sum(spawn.probability * value for spawn, value in outcomes)
+        return float(sum(spawn.probability * value for spawn, value in outcomes))
 
     def _parse(self, board: Position) -> Board:
         """A board in any form, of this table's size."""
@@ -300,6 +300,7 @@ class Table:
         workers = (os.cpu_count() or 1) if threads is None else whole(threads) or 0
         if workers < 1:
             raise ValueError(f"threads are a whole number from 1, not {short(threads)}")
+        self.compile()
         canonical, ages = np.empty_like(packed), np.empty(len(packed), np.int64)
         canonical_kernel(self.rules.rows, self.rules.cols)(packed, canonical, ages)
         # neighbours in a layer are looked up one after the other
@@ -307,7 +308,6 @@ class Table:
         q = np.full((len(packed), 4), np.nan) if moves else None
         found = Probes(np.full(len(packed), np.nan), q)
         runs = np.split(order, np.flatnonzero(np.diff(ages[order])) + 1)
-        self._compile()
 
         def probe(run: NDArray[np.int64]) -> None:
             if len(run):
@@ -318,10 +318,16 @@ class Table:
                 pass
         return found
 
-    def _compile(self) -> None:
-        """Have every kernel of `probe_many` ready before threads ask for it."""
-        from lab2048.solve.lookup import afters_kernel, spawned_kernel, values_kernel
+    def compile(self) -> None:
+        """Have every kernel of `probe_many` ready, before threads ask for it."""
+        from lab2048.solve.lookup import (
+            afters_kernel,
+            canonical_kernel,
+            spawned_kernel,
+            values_kernel,
+        )
 
+        canonical_kernel(self.rules.rows, self.rules.cols)
         afters_kernel(self.rules.rows, self.rules.cols)
         spawned_kernel(self.rules.rows, self.rules.cols, self.kind)
         values_kernel(self.kind)

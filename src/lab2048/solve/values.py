@@ -19,15 +19,15 @@ from functools import cache, partial
 import numpy as np
 
 from lab2048.board import Words, all_cells, count, occupied
-from lab2048.jit import U, inline, kernel
+from lab2048.jit import U, fragment, kernel
+from lab2048.solve.crew import Crew
 from lab2048.solve.expand import BLOCK, Sources, next_cells, open_block, potential, smallest
 from lab2048.solve.keys import Floats, Index, cut, fill, find, region_shift
-from lab2048.solve.crew import Crew
 from lab2048.solve.layers import Mover
 from lab2048.solve.problem import Problem
 
 
-@inline("void(float64[::1], uint32[::1], float64[::1], int64, float64)")
+@fragment
 def add_up(total: Floats, sources: Sources, found: Floats, size: int, weight: float) -> None:
     """Add to each afterstate's total the values that were found, or take the least of them.
 
@@ -131,7 +131,7 @@ def value_states_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
         terminals = 0
         for i in range(len(keys)):
             best = out[i] - scored * np.float64(potential(keys[i], cells))
-            terminals += np.int64(out[i] < 0)
+            terminals += int(out[i] < 0)
             out[i] = best if out[i] >= 0 else 0.0
         fill(keys, out, index, begin)
         return lost, terminals

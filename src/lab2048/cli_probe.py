@@ -1,0 +1,159 @@
+"""The command `probe`: a position, its moves, and what they are worth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lab2048.game import Board, Direction, Rules
+
+if TYPE_CHECKING:
+    from lab2048.solve.table import MoveValue, Table
+
+ON_THE_FLY = 8
+"""Boards of up to so many cells are solved when they are asked for; it takes about a second."""
+
+
+def table_for(
+    rules: Rules, path: str | None, objective: str, gamma: float
+) -> tuple[Table | None, str]:
+    """The table to look positions up in; if there is none, what to do about it."""
+    from lab2048.solve.problem import MAX_CELLS, Problem
+
+    if path is not None:
+        from lab2048.solve.table import Table
+
+        return Table(_folder(path)), ""
+    if rules.cells > MAX_CELLS:
+        return None, ""
+    problem = Problem.of(rules, objective=objective, gamma=gamma)
+    from lab2048.solve.table import command_for, find_table, open_table
+
+    if find_table(problem) is not None:
+        return open_table(problem), ""
+    if rules.cells <= ON_THE_FLY:
+        from lab2048.cli_solve import solved
+
+        return solved(problem), ""
+    return None, f"for exact values, solve the board once: {command_for(problem)}"
+
+
+def _folder(path: str) -> Any:
+    """The folder of a table, by its name or its path."""
+    from lab2048.cli_solve import folder_of
+
+    return folder_of(path)
+
+
+def as_json(board: Board, rules: Rules, table: Table | None, after: str | None) -> dict[str, Any]:
+    """The object that `probe --json` prints; null stands for what is illegal, or not solved."""
+    values = table.moves(board) if table else {}
+    found: dict[str, Any] = {
+        "board": str(board),
+        "rules": {
+            "rows": rules.rows,
+            "cols": rules.cols,
+            "p4": table.rules.p4 if table else rules.p4,
+        },
+        "objective": table.problem.goal if table else None,
+        "terminal": board.is_terminal,
+        "value": table.value(board) if table else None,
+        "moves": {
+            str(direction): _move_json(board, direction, values.get(direction))
+            for direction in Direction
+        },
+    }
+    if after is not None:
+        found["spawns"] = [
+            {
+                "cell": spawn.cell,
+                "tile": 1 << spawn.rank,
+                "probability": spawn.probability,
+                "board": str(spawn.board),
+                "value": value,
+            }
+            for spawn, value in _spawns(board, rules, table, after)
+        ]
+    return found
+
+
+def _move_json(board: Board, direction: Direction, value: MoveValue | None) -> dict[str, Any]:
+    """One of the four moves."""
+    legal, reward, after = board.move(direction)
+    return {
+        "legal": legal,
+        "reward": reward if legal else None,
+        "after": str(after) if legal else None,
+        "after_value": value.after_value if value else None,
+        "q": value.q if value else None,
+        "regret": value.regret if value else None,
+        "optimal": value.optimal if value else None,
+    }
+
+
+def _spawns(
+    board: Board, rules: Rules, table: Table | None, move: str
+) -> list[tuple[Any, float | None]]:
+    """The spawns after a move, with their values if there is a table."""
+    legal, _, after = board.move(move)
+    if not legal:
+        raise ValueError(f"{move} is not legal on {board}")
+    if table is not None:
+        return list(table.spawns(after))
+    return [(spawn, None) for spawn in rules.spawns(after)]
+
+
+def show(board: Board, rules: Rules, table: Table | None, after: str | None, hint: str) -> None:
+    """The position and its moves, a line each."""
+    values = table.moves(board) if table else {}
+    print(board.grid())
+    facts = [
+        rules.name,
+        f"age {board.age}",
+        f"{board.empty} empty",
+        f"largest tile {board.max_tile}",
+    ]
+    print(", ".join(facts + ["no move is legal"] * board.is_terminal))
+    image, symmetry = board.canonical()
+    print(f"canonical {image} by symmetry {symmetry}")
+    if table is not None:
+        print(f"value {written(table.value(board))} ({table.problem.goal}, p4 {table.rules.p4:g})")
+    print()
+    if after is not None:
+        _show_spawns(board, rules, table, after)
+    else:
+        _show_moves(board, values)
+    if hint:
+        print()
+        print(hint)
+
+
+def _show_moves(board: Board, values: dict[Direction, MoveValue]) -> None:
+    """All four moves."""
+    exact = f"{'q':>14}{'regret':>12}" if values else ""
+    print(f"move   reward{exact}  afterstate")
+    for direction in Direction:
+        legal, reward, after = board.move(direction)
+        if not legal:
+            print(f"{direction!s:5}  {'':6}{' ' * len(exact)}  not legal")
+            continue
+        numbers = ""
+        if values:
+            value = values[direction]
+            regret = "best" if value.optimal else written(value.regret)
+            numbers = f"{written(value.q):>14}{regret:>12}"
+        print(f"{direction!s:5}  {reward:6}{numbers}  {after}")
+
+
+def _show_spawns(board: Board, rules: Rules, table: Table | None, move: str) -> None:
+    """What may come after a move."""
+    print(f"after {move}: {board.move(move).after}")
+    print()
+    print("tile  chance" + f"{'value':>14}" * (table is not None) + "  state")
+    for spawn, value in _spawns(board, rules, table, move):
+        exact = f"{written(value):>14}" if value is not None else ""
+        print(f"{1 << spawn.rank:4}  {100 * spawn.probability:5.2f}%{exact}  {spawn.board}")
+
+
+def written(value: float) -> str:
+    """A value with the digits that tell something; a small one with more of them."""
+    return f"{value:,.4f}" if abs(value) >= 0.01 or value == 0 else f"{value:.3g}"

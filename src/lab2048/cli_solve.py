@@ -1,0 +1,542 @@
+"""The commands about solved games: solve, table, survey."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lab2048.game import P4
+from lab2048.options import FourOption, GammaOption, JsonOption, ThreadsOption
+
+if TYPE_CHECKING:
+    from lab2048.solve.problem import Problem
+    from lab2048.solve.solver import Step
+    from lab2048.solve.survey import Survey
+    from lab2048.solve.table import Table
+
+app = typer.Typer()
+table_app = typer.Typer(help="Look after the tables that were solved.")
+app.add_typer(table_app, name="table")
+
+SizeArgument = Annotated[str, typer.Argument(metavar="RxC", help="The board's size, such as 3x3.")]
+ObjectiveOption = Annotated[
+    str,
+    typer.Option(
+        "--objective", help="score, reach:TILE (the chance to make it) or worst-case (any spawns)."
+    ),
+]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="A name out of `table list`, or a folder.")
+]
+
+
+# -- solve ---------------------------------------------------------------------------------------
+
+
+@app.command()
+def solve(  # noqa: PLR0913, PLR0917
+    board: SizeArgument,
+    objective: ObjectiveOption = "score",
+    p4: FourOption = P4,
+    gamma: GammaOption = 1.0,
+    values: Annotated[str, typer.Option("--values", help="Store float64 or float32.")] = "float64",
+    threads: ThreadsOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="The table's own folder.")
+    ] = None,
+    keep: Annotated[
+        str, typer.Option("--keep", help="table, or summary: counts and start values only.")
+    ] = "table",
+    force: Annotated[
+        bool, typer.Option("--force", help="Begin even if the disk seems too small.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve a board exactly: every reachable state and its value.
+
+    Stop it with Ctrl-C, and go on with the same command.
+    """
+    from lab2048.solve.problem import Problem
+    from lab2048.solve.store import checked_kind, default_folder
+
+    problem = Problem.of(board, p4=p4, objective=objective, gamma=gamma)
+    if keep not in ("table", "summary"):
+        raise ValueError(f"--keep is table or summary, not {keep}")
+    folder = default_folder(problem, checked_kind(values)) if out is None else out.expanduser()
+    found = _solve(problem, folder, values, keep, threads, force)
+    if as_json:
+        print(json.dumps(found))
+    else:
+        _print_solved(found)
+
+
+def _solve(
+    problem: Problem,
+    folder: Path,
+    values: str = "float64",
+    keep: str = "table",
+    threads: int | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Solve with an estimate before and progress on the way, on stderr."""
+    from lab2048.solve.solver import solve
+    from lab2048.solve.store import MANIFEST
+
+    total = None
+    if not (folder / MANIFEST).exists():
+        total = _announce(problem, folder, values, keep, threads or os.cpu_count() or 1, force)
+    with _layer_progress(total) as progress:
+        return solve(problem, folder, values=values, keep=keep, threads=threads, progress=progress)
+
+
+def _announce(
+    problem: Problem, folder: Path, values: str, keep: str, threads: int, force: bool
+) -> int | None:
+    """Print what a solve will need; the number of states, if it is known."""
+    from lab2048.solve.estimate import estimate, free_space
+    from lab2048.solve.store import PROGRESS
+
+    found = estimate(problem, values, threads, keep)
+    how = "" if found.exact else "at most " if found.known else "about "
+    why = "" if found.known else " (extrapolated)"
+    _say(
+        f"{problem.name}: {how}{found.states:,} states{why}, about {duration(found.seconds)}, "
+        f"{size(found.memory)} of memory and {size(found.disk)} of disk with {threads} "
+        f"thread{'s' * (threads > 1)}"
+    )
+    free = free_space(folder)
+    if found.disk > free and not force and not (folder / PROGRESS).exists():
+        raise ValueError(
+            f"{problem.name} needs about {size(found.disk)} of disk and {folder} has "
+            f"{size(free)} free; use --keep summary, --values float32 or another --out, "
+            "or begin all the same with --force"
+        )
+    return found.states if found.exact else None
+
+
+@contextmanager
+def _layer_progress(total: int | None) -> Iterator[Callable[[Step], object]]:
+    """A line on stderr: stage, age, layer, rate, and the time left if the total is known."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[facts]}"))
+    console = Console(stderr=True)
+    bar = Progress(*columns, TimeElapsedColumn(), console=console, refresh_per_second=4)
+    task = bar.add_task("", total=total, facts="", visible=False)
+    began: dict[str, tuple[float, int]] = {}
+    shown = 0.0
+
+    def tell(step: Step) -> None:
+        nonlocal total, shown
+        now = time.perf_counter()
+        first, before = began.setdefault(step.stage, (now, step.done))
+        if now - shown < 0.1 or not console.is_terminal:
+            return
+        shown = now
+        if not bar.live.is_started:
+            bar.start()
+        rate = (step.done - before) / max(now - first, 1e-9)
+        facts = f"age {step.age:,}  layer {step.layer:,}  {rate / 1e6:.1f} M states/s"
+        if step.total and rate > 0:
+            facts += f"  {duration((step.total - step.done) / rate)} left"
+        bar.update(
+            task,
+            description=step.stage,
+            completed=step.done,
+            total=step.total,
+            facts=facts,
+            visible=True,
+        )
+
+    try:
+        yield lambda step: tell(step if step.total else step._replace(total=total))
+    finally:
+        if bar.live.is_started:
+            bar.update(task, visible=False)
+            bar.stop()
+
+
+def _print_solved(found: dict[str, Any]) -> None:
+    """A finished solve, for people."""
+    value = found["value"]
+    print(
+        f"{found['board']}, p4 {found['p4']:g}, {found['objective']}"
+        + (f", gamma {found['gamma']:g}" if found["gamma"] != 1 else "")
+    )
+    rows = [
+        ("states", f"{found['states']:,} ({found['terminals']:,} of them terminal)"),
+        ("afterstates", f"{found['afterstates']:,}"),
+        ("largest age", f"{found['max_age']:,}"),
+        ("value", f"{number(value['start'])} of a start drawn by the rules"),
+    ]
+    kinds = [
+        f"{kind}: {number(value[kind])}"
+        for kind in ("2+2", "2+4", "4+4")
+        if value[kind] is not None
+    ]
+    rows.append(("", ", ".join(kinds)))
+    seconds = found["seconds"]
+    if seconds:
+        rows.append(
+            (
+                "time",
+                f"{seconds['total']:.1f} s: {seconds['enumerate']:.1f} for the states, "
+                f"{seconds['values']:.1f} for the values",
+            )
+        )
+    if found["peak_memory_bytes"]:
+        rows.append(("memory", f"{size(found['peak_memory_bytes'])} at most"))
+    rows.append(("table", f"{found['table']} ({size(found['table_bytes'])})"))
+    for name, text in rows:
+        print(f"  {name:12} {text}")
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+@table_app.callback(invoke_without_command=True)
+def table_root(context: typer.Context) -> None:
+    """Look after the tables that were solved."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@table_app.command("list")
+def list_(as_json: JsonOption = False) -> None:
+    """All tables in the data folder: what they are of, what they are worth, how large they are."""
+    from lab2048.solve.solver import description
+    from lab2048.solve.store import tables_folder
+    from lab2048.solve.table import list_tables
+
+    found = list_tables()
+    rows = [description(folder, manifest) for folder, manifest in found if manifest is not None]
+    if as_json:
+        print(json.dumps(rows))
+        return
+    if not found:
+        print(f"There is no table in {tables_folder()} yet; make one with: lab2048 solve 3x3")
+        return
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    grid = Grid()
+    for name in ("table", "board", "p4", "objective"):
+        grid.add_column(name)
+    for name in ("states", "afterstates", "value 2+2", "size"):
+        grid.add_column(name, justify="right")
+    for row in rows:
+        first = next((row["value"][k] for k in ("2+2", "4+4") if row["value"][k] is not None), None)
+        grid.add_row(
+            Path(row["table"]).name,
+            row["board"],
+            f"{row['p4']:g}",
+            row["objective"] + (f", gamma {row['gamma']:g}" if row["gamma"] != 1 else ""),
+            f"{row['states']:,}",
+            f"{row['afterstates']:,}",
+            number(first) + ("" if row["value"]["2+2"] is not None else " (4+4)"),
+            size(row["table_bytes"]) if row["keep"] == "table" else "summary",
+        )
+    for folder, manifest in found:
+        if manifest is None:
+            grid.add_row(folder.name, "", "", "", "", "", "", "unfinished")
+    Console().print(grid)
+
+
+@table_app.command()
+def info(name: NameArgument, as_json: JsonOption = False) -> None:
+    """Everything that is known about a table."""
+    from lab2048.solve.solver import description
+    from lab2048.solve.store import MANIFEST, TableError, read_json
+
+    folder = folder_of(name)
+    manifest = read_json(folder / MANIFEST)
+    if manifest is None:
+        raise TableError(f"the table in {folder} is unfinished; solve it again to finish it")
+    found = description(folder, manifest)
+    if as_json:
+        print(json.dumps(found))
+    else:
+        _print_solved(found)
+
+
+@table_app.command()
+def verify(
+    name: NameArgument,
+    full: Annotated[
+        bool, typer.Option("--full", help="Compare all states with their moves, not a sample.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check all files of a table, the order of its keys, and that values fit one another."""
+    from lab2048.solve.table import Table
+    from lab2048.solve.verify import verify
+
+    with Table(folder_of(name)) as table, _bar("verifying", table.states) as progress:
+        found = verify(table, full=full, progress=progress)
+    if as_json:
+        print(json.dumps({"table": str(table.path), **found}))
+        return
+    print(
+        f"{table.path} is sound: {found['states']:,} states, {found['compared']:,} of them "
+        f"compared with their moves, largest difference {found['largest_residual']:.1e}"
+    )
+
+
+@table_app.command()
+def remove(
+    name: NameArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove a table."""
+    from lab2048.solve.table import remove_table
+
+    folder = folder_of(name)
+    if not yes and not typer.confirm(f"Remove {folder}?"):
+        print("kept")
+        return
+    print(f"removed {folder}, {size(remove_table(folder))}")
+
+
+def folder_of(name: str) -> Path:
+    """The folder of a table by its name, or by its path."""
+    from lab2048.solve.store import TableError, tables_folder
+
+    for folder in (tables_folder() / name, tables_folder() / f"{name}-score", Path(name)):
+        if folder.is_dir() and folder != tables_folder():
+            return folder
+    raise TableError(f"there is no table {name}; lab2048 table list shows what there is")
+
+
+# -- survey --------------------------------------------------------------------------------------
+
+
+@app.command()
+def survey(
+    board: SizeArgument,
+    p4: Annotated[
+        str, typer.Option("--p4", help="The chance of a 4, or several: 0,0.05,0.1")
+    ] = str(P4),
+    gamma: GammaOption = 1.0,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Draw all states of a very small board.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Where pictures are put.")
+    ] = None,
+    threads: ThreadsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What optimal play is like: exact statistics and pictures. Solves what is not solved yet."""
+    from lab2048.home import home
+    from lab2048.solve.problem import Problem
+
+    chances = [_chance(text) for text in p4.split(",")]
+    problems = [Problem.of(board, p4=chance, gamma=gamma) for chance in chances]
+    folder = out or home() / "surveys" / problems[0].name
+    if tree:
+        _draw_tree(problems[0], folder, as_json)
+    elif len(problems) > 1:
+        _sweep(problems, out or home() / "surveys" / f"{board}-p4", threads, as_json)
+    else:
+        _survey_one(problems[0], folder, threads, as_json)
+
+
+def _chance(text: str) -> float:
+    """A number out of a list on the command line."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            f"--p4 is a number or several with commas, such as 0,0.1, not {text}"
+        ) from None
+
+
+def solved(problem: Problem, threads: int | None = None) -> Table:
+    """The table of a problem, solved first if it has to be."""
+    from lab2048.solve.store import default_folder
+    from lab2048.solve.table import find_table, open_table
+
+    if find_table(problem) is None:
+        _solve(problem, default_folder(problem), threads=threads)
+    return open_table(problem)
+
+
+def _draw_tree(problem: Problem, folder: Path, as_json: bool) -> None:
+    """Save the drawing of a whole game."""
+    from lab2048.home import write_atomically
+    from lab2048.solve.estimate import estimate
+    from lab2048.solve.tree import MOST_STATES, draw_tree
+
+    if estimate(problem, "float64", 1).states > MOST_STATES:
+        raise ValueError(f"{problem.rules.name} has too many states to be drawn; --tree is for 2x2")
+    with solved(problem) as table:
+        drawing = draw_tree(table)
+    path = folder / "tree.svg"
+    write_atomically(path, drawing)
+    print(json.dumps({"tree": str(path)}) if as_json else f"saved {path}")
+
+
+def _survey_one(problem: Problem, folder: Path, threads: int | None, as_json: bool) -> None:
+    """Print a survey and save its pictures."""
+    from lab2048.home import write_atomically
+    from lab2048.solve.plots import plot_survey
+
+    with solved(problem, threads) as table:
+        found = _surveyed(table, threads)
+    write_atomically(folder / "survey.json", json.dumps(found.as_json()) + "\n")
+    pictures = plot_survey(found, folder)
+    if as_json:
+        print(json.dumps({**found.as_json(), "pictures": [str(path) for path in pictures]}))
+        return
+    _print_survey(found)
+    print(f"saved {', '.join(path.name for path in pictures)} and survey.json in {folder}")
+
+
+def _surveyed(table: Table, threads: int | None, by_move: bool = True) -> Survey:
+    """A survey with its progress on stderr."""
+    from lab2048.solve.survey import prepare, survey
+
+    prepare(table)
+    with _bar(f"survey of {table.path.name}", table.states) as progress:
+        return survey(
+            table, threads=threads or os.cpu_count() or 1, by_move=by_move, progress=progress
+        )
+
+
+def _print_survey(found: Survey) -> None:
+    """A survey, for people."""
+    value, states = found.value, sum(found.by_age.states)
+    print(f"Optimal play on {found.problem['board']}, p4 {found.problem['p4']:g}, exactly")
+    rows = [
+        (
+            "score",
+            f"{found.score['mean']:,.2f} on average, deviation {found.score['deviation']:,.2f}",
+        ),
+        (
+            "moves",
+            f"{found.moves['mean']:,.2f} on average, deviation {found.moves['deviation']:,.2f}",
+        ),
+        ("states", f"{states:,}, {found.visited_states:,} of them visited by optimal play"),
+        ("value 2+2", number(value["2+2"])),
+    ]
+    for name, text in rows:
+        print(f"  {name:12} {text}")
+    print()
+    print("      tile     reached   largest at the end")
+    for tile in sorted(found.final_tile):
+        print(f"  {tile:8,}  {percent(found.reach[tile])}   {percent(found.final_tile[tile])}")
+    print()
+    moves, last = found.by_move, len(found.by_move.visits)
+    how = "exact" if moves.games is None else f"from {moves.games:,} games"
+    print(f"      move         gap      margin  ended by then  (means over visits, {how})")
+    ended, steps = 0.0, [last * n // 8 for n in range(1, 9)]
+    for index in range(last):
+        ended += moves.ends[index]
+        if index + 1 in steps:
+            gap, margin = number(moves.gap[index]), number(moves.margin[index])
+            print(f"  {index + 1:8,}  {gap:>10}  {margin:>10}  {percent(min(1.0, ended))}")
+    print("Moves that are equally good share a state's visits evenly.")
+
+
+def _sweep(problems: list[Problem], folder: Path, threads: int | None, as_json: bool) -> None:
+    """Print how things depend on p4, and save the picture."""
+    from lab2048.home import write_atomically
+    from lab2048.solve.plots import plot_sweep
+
+    rows: list[dict[str, Any]] = []
+    for problem in problems:
+        with solved(problem, threads) as table:
+            found = _surveyed(table, threads, by_move=False)
+        rows.append(
+            {
+                "p4": problem.rules.p4,
+                "value": found.value["start"],
+                "deviation": found.score["deviation"],
+                "reach": found.reach,
+            }
+        )
+    write_atomically(folder / "sweep.json", json.dumps(rows) + "\n")
+    path = plot_sweep(rows, problems[0].rules.name, folder / "p4.png")
+    if as_json:
+        print(json.dumps({"rows": rows, "pictures": [str(path)]}))
+        return
+    tiles = sorted({tile for row in rows for tile in row["reach"]})[-5:]
+    print("    p4       value   deviation  " + "".join(f"{tile:>10}" for tile in tiles))
+    for row in rows:
+        reach = "".join(f"  {percent(row['reach'].get(tile, 0.0))}" for tile in tiles)
+        print(f"  {row['p4']:4g}  {row['value']:10,.2f}  {row['deviation']:10,.2f}  {reach}")
+    print(f"saved {path} and sweep.json")
+
+
+# -- how things are written ----------------------------------------------------------------------
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Callable[[int, int], object]]:
+    """A progress bar on stderr that is told how much is done."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done, _: bar.update(task, completed=done)
+
+
+def _say(text: str) -> None:
+    """A line on stderr."""
+    print(text, file=sys.stderr)
+
+
+def number(value: float | None) -> str:
+    """A value with as many digits as tell something."""
+    if value is None:
+        return "-"
+    return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.6g}"
+
+
+def percent(chance: float) -> str:
+    """A chance in a column of nine characters."""
+    return f"{100 * chance:8.4f}%"
+
+
+def size(count: int) -> str:
+    """Bytes, for people."""
+    amount = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if amount < 1000:
+            return (
+                f"{amount:.0f} {unit}"
+                if unit == "bytes" or amount >= 100
+                else f"{amount:.3g} {unit}"
+            )
+        amount /= 1000
+    return f"{amount:,.3g} TB"
+
+
+def duration(seconds: float) -> str:
+    """A length of time, for people."""
+    if seconds < 1:
+        return "a second"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 100 * 3600 else f"{seconds / 86400:,.0f} days"

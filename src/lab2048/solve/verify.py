@@ -1,0 +1,112 @@
+"""Check a table: every checksum, every key, and the Bellman equation."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from lab2048.board import Words, age
+from lab2048.jit import U, kernel
+from lab2048.solve.expand import smallest
+from lab2048.solve.problem import START_KINDS
+from lab2048.solve.store import TableError, age_of
+from lab2048.solve.table import Table
+
+SAMPLE = 100_000
+"""States whose value is compared with that of their moves, unless all are."""
+
+
+@cache
+def faulty_kernel(rows: int, cols: int) -> Callable[..., int]:
+    """The kernel that looks at the keys of boards of one shape."""
+
+    @kernel("int64(uint64[::1], int64)")
+    def faulty(keys: Words, wanted: int) -> int:
+        """The place of the first key that is out of order, of another age, not canonical; or -1."""
+        before = U(0)
+        for i in range(len(keys)):
+            key = keys[i]
+            if key <= before or age(key) != wanted or smallest(key, rows, cols) != key:
+                return i
+            before = key
+        return -1
+
+    return faulty
+
+
+def verify(
+    table: Table,
+    *,
+    full: bool = False,
+    seed: int = 0,
+    progress: Callable[[int, int], object] = lambda done, total: None,
+) -> dict[str, int | float]:
+    """Check everything; what was checked, or a `TableError` that says what is wrong.
+
+    `progress` is told how many states are done, and of how many.
+    """
+    rules, counts = table.rules, table.counts
+    faulty = faulty_kernel(rules.rows, rules.cols)
+    crcs = table.manifest["layers"]["value_crcs"]
+    rng = np.random.default_rng(seed)
+    compared, worst, done = 0, 0.0, 0
+    for layer, count in enumerate(counts):
+        keys, stored = table.keys.layer(layer), table.layer_values(layer)
+        place = faulty(keys, age_of(layer))
+        if place >= 0:
+            raise TableError(f"key {place} of age {age_of(layer)} is not what it should be")
+        if zlib.crc32(np.ascontiguousarray(stored).data) != crcs[layer]:
+            raise TableError(f"the values of age {age_of(layer)} are damaged")
+        if count:
+            share = count if full else max(1, round(SAMPLE * count / table.states))
+            chosen = keys if full else keys[np.sort(rng.choice(count, share, replace=False))]
+            for part in np.array_split(chosen, 1 + len(chosen) // 1_000_000):
+                worst = max(worst, _residual(table, part))
+            compared += len(chosen)
+        done += count
+        progress(done, table.states)
+    _check_starts(table)
+    return {"states": done, "compared": compared, "largest_residual": worst}
+
+
+def _residual(table: Table, keys: Words) -> float:
+    """The largest difference between a state's value and its best move.
+
+    More than rounding can do is a `TableError`.
+    """
+    found = table.probe_many(keys)
+    assert found.q is not None
+    best = np.nan_to_num(found.q, nan=-1.0).max(axis=1)
+    best[best < 0] = 0.0  # no move is legal
+    slack = table.tolerance(best)
+    residual = np.abs(found.value - best)
+    if np.isnan(residual).any() or (residual > slack).any():
+        place = int(np.argmax(np.nan_to_num(residual - slack, nan=np.inf)))
+        raise TableError(
+            f"state {int(keys[place]):#x} is worth {found.value[place]!r} in the table, "
+            f"but its best move {best[place]!r}"
+        )
+    return float(residual.max(initial=0.0))
+
+
+def _check_starts(table: Table) -> None:
+    """The values of the starts are those in the manifest."""
+    total, kinds = 0.0, {kind: [0.0, 0.0] for kind in START_KINDS}
+    for kind, chance, board in table.problem.starts():
+        worth = table.value(board)
+        total += chance * worth
+        kinds[kind][0] += chance
+        kinds[kind][1] += chance * worth
+    found: dict[str, float | None] = {"start": total}
+    found |= {kind: sum_ / weight if weight else None for kind, (weight, sum_) in kinds.items()}
+    for name, stated in table.start_value.items():
+        value = found[name]
+        if value is None or stated is None:
+            agree = value is stated
+        else:
+            agree = bool(np.isclose(value, stated, rtol=1e-6))
+        if not agree:
+            raise TableError(f"a start {name} is worth {value}, but the manifest says {stated}")

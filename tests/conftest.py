@@ -29,6 +29,18 @@ def own_home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
+@pytest.fixture
+def warm_home(tmp_path, monkeypatch):
+    """A data folder that has nothing but compiled kernels, those of all tests."""
+    from lab2048.jit import cache_folder
+
+    kernels = cache_folder().parent
+    monkeypatch.setenv("LAB2048_HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "kernels").symlink_to(kernels)
+    return tmp_path / "home"
+
+
 def usual_ranks(largest: int) -> st.SearchStrategy[int]:
     """Mostly small ranks and empty cells, so that much merges and moves."""
     return st.one_of(st.just(0), st.integers(1, 3), st.integers(0, largest))

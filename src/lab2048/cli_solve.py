@@ -225,30 +225,29 @@ def list_(as_json: JsonOption = False) -> None:
     if not found:
         print(f"There is no table in {tables_folder()} yet; make one with: lab2048 solve 3x3")
         return
-    from rich.console import Console
-    from rich.table import Table as Grid
-
-    grid = Grid()
-    for name in ("table", "board", "p4", "objective"):
-        grid.add_column(name)
-    for name in ("states", "afterstates", "value 2+2", "size"):
-        grid.add_column(name, justify="right")
-    for row in rows:
-        first = next((row["value"][k] for k in ("2+2", "4+4") if row["value"][k] is not None), None)
-        grid.add_row(
-            Path(row["table"]).name,
-            row["board"],
-            f"{row['p4']:g}",
-            row["objective"] + (f", gamma {row['gamma']:g}" if row["gamma"] != 1 else ""),
-            f"{row['states']:,}",
-            f"{row['afterstates']:,}",
-            number(first) + ("" if row["value"]["2+2"] is not None else " (4+4)"),
-            size(row["table_bytes"]) if row["keep"] == "table" else "summary",
-        )
+    lines = [("table", "board", "p4", "objective", "states", "value 2+2", "size")]
     for folder, manifest in found:
         if manifest is None:
-            grid.add_row(folder.name, "", "", "", "", "", "", "unfinished")
-    Console().print(grid)
+            lines.append((folder.name, "", "", "unfinished", "", "", ""))
+            continue
+        row = description(folder, manifest)
+        discount = f" gamma {row['gamma']:g}" if row["gamma"] != 1 else ""
+        lines.append(
+            (
+                folder.name,
+                row["board"],
+                f"{row['p4']:g}",
+                row["objective"] + discount,
+                f"{row['states']:,}",
+                number(row["value"]["2+2"]),
+                size(row["table_bytes"]) if row["keep"] == "table" else "summary",
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        left = [text.ljust(width) for text, width in zip(line[:4], widths, strict=False)]
+        right = [text.rjust(width) for text, width in zip(line[4:], widths[4:], strict=True)]
+        print("  ".join(left + right).rstrip())
 
 
 @table_app.command()

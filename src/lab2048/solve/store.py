@@ -225,8 +225,10 @@ def locked(folder: Path) -> Iterator[None]:
             )
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())
-        yield
-        (folder / LOCK).unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            (folder / LOCK).unlink(missing_ok=True)
     finally:
         os.close(handle)
 

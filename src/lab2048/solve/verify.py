@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable
 from functools import cache
@@ -61,7 +62,7 @@ def verify(
         if zlib.crc32(np.ascontiguousarray(stored).data) != crcs[layer]:
             raise TableError(f"the values of age {age_of(layer)} are damaged")
         if count:
-            share = count if full else max(1, round(SAMPLE * count / table.states))
+            share = min(count, math.ceil(SAMPLE * count / table.states))
             chosen = keys if full else keys[np.sort(rng.choice(count, share, replace=False))]
             for part in np.array_split(chosen, 1 + len(chosen) // 1_000_000):
                 worst = max(worst, _residual(table, part))

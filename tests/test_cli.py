@@ -46,52 +46,62 @@ def test_version(command):
 def test_without_a_command_it_shows_what_there_is(command):
     code, out, _ = command()
     assert code == 0
-    for name in ("play", "watch", "probe", "tour", "bench"):
+    for name in ("play", "watch", "probe", "tour", "solve", "table", "survey", "bench"):
         assert name in out
     assert "engine" in command("bench")[1]
 
 
+UNSOLVED = {"after_value": None, "q": None, "regret": None, "optimal": None}
+SQUARE = "2 2 . . / . . . . / . . . . / . . . ."
+"""No board of 16 cells is ever solved."""
+
+
 def test_probe_as_json(command):
-    code, out, err = command("probe", "2 2 / . .", "--json")
+    code, out, err = command("probe", SQUARE, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out) == {
-        "board": "2 2 / . .",
-        "rules": {"rows": 2, "cols": 2, "p4": 0.1},
+        "board": SQUARE,
+        "rules": {"rows": 4, "cols": 4, "p4": 0.1},
+        "objective": None,
         "terminal": False,
+        "value": None,
         "moves": {
-            "up": {"legal": False, "reward": None, "after": None},
-            "right": {"legal": True, "reward": 4, "after": ". 4 / . ."},
-            "down": {"legal": True, "reward": 0, "after": ". . / 2 2"},
-            "left": {"legal": True, "reward": 4, "after": "4 . / . ."},
+            "up": {"legal": False, "reward": None, "after": None, **UNSOLVED},
+            "right": {"legal": True, "reward": 4, "after": SQUARE.replace("2 2 . .", ". . . 4")}
+            | UNSOLVED,
+            "down": {"legal": True, "reward": 0, "after": ". . . . / . . . . / . . . . / 2 2 . ."}
+            | UNSOLVED,
+            "left": {"legal": True, "reward": 4, "after": SQUARE.replace("2 2 . .", "4 . . .")}
+            | UNSOLVED,
         },
     }
 
 
 def test_probe_takes_every_form_and_the_largest_tiles(command):
     for form in (
-        ["2", "2", "/", ".", "."],
-        ["[[2, 2], [0, 0]]"],
-        ["1100"],
-        ["1100", "--board", "2x2"],
-        ["2 2\n0 0"],
+        SQUARE.split(),
+        ["[[2, 2, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]"],
+        ["1100000000000000"],
+        ["1100000000000000", "--board", "4x4"],
+        [SQUARE.replace(" / ", "\n")],
     ):
-        assert json.loads(command("probe", *form, "--json")[1])["board"] == "2 2 / . ."
-    _, out, _ = command("probe", "65536 65536 / . .", "--json", "--p4", "0.5")
-    assert json.loads(out)["moves"]["left"] == {
-        "legal": True,
-        "reward": 131072,
-        "after": "131072 . / . .",
-    }
+        assert json.loads(command("probe", *form, "--json")[1])["board"] == SQUARE
+    large = SQUARE.replace("2", "65536")
+    _, out, _ = command("probe", large, "--json", "--p4", "0.5")
+    assert json.loads(out)["moves"]["left"]["reward"] == 131072
+    assert json.loads(out)["moves"]["left"]["after"].startswith("131072 . . .")
     assert json.loads(out)["rules"]["p4"] == 0.5
-    assert json.loads(command("probe", "2 4 / 4 2", "--json")[1])["terminal"] is True
+    full = "2 4 2 4 / 4 2 4 2 / 2 4 2 4 / 4 2 4 2"
+    assert json.loads(command("probe", full, "--json")[1])["terminal"] is True
 
 
 def test_probe_for_people(command):
-    code, out, _ = command("probe", "2 4 . / . 8 . / 2 . .")
+    code, out, _ = command("probe", SQUARE)
     assert code == 0
-    assert "3x3, age 16, 5 empty, largest tile 8" in out
-    assert "4 4 . / . 8 . / . . ." in out
-    assert "no move is legal" in command("probe", "2 4 / 4 2")[1]
+    assert "4x4, age 4, 14 empty, largest tile 2" in out
+    assert "4 . . . / . . . ." in out
+    full = "2 4 2 4 / 4 2 4 2 / 2 4 2 4 / 4 2 4 2"
+    assert "no move is legal" in command("probe", full)[1]
 
 
 BAD = {
@@ -110,6 +120,22 @@ BAD = {
     ("probe", "2 2 / . .", "--p4", "x"): "Invalid value for '--p4'",
     ("probe",): "Missing argument",
     ("probe", "2 2 / . .", "more"): "row 2 has 3 cells and row 1 has 2",
+    ("probe", SQUARE, "--table", "nowhere"): "there is no table nowhere",
+    ("probe", SQUARE, "--after", "up"): "up is not legal on 2 2 . .",
+    ("probe", SQUARE, "--after", "north"): "a direction is 0 (up)",
+    ("probe", SQUARE, "--after", "left", "--p4", "2"): "p4, the chance of a 4",
+    ("solve",): "Missing argument",
+    ("solve", "4x4"): "boards of up to 12 cells can be solved; 4x4 has 16",
+    ("solve", "3x3", "--objective", "win"): "an objective is score, worst-case or reach:TILE",
+    ("solve", "3x3", "--gamma", "2"): "gamma is a number from 0 to 1",
+    ("solve", "3x3", "--values", "float16"): "values are stored as float64 or float32",
+    ("solve", "3x3", "--keep", "nothing"): "--keep is table or summary",
+    ("solve", "3x3", "--threads", "0"): "'--threads'",
+    ("table", "info"): "Missing argument",
+    ("table", "verify", "nowhere"): "there is no table nowhere",
+    ("table", "remove", "nowhere", "--yes"): "there is no table nowhere",
+    ("survey", "4x4"): "boards of up to 12 cells",
+    ("survey", "2x2", "--p4", "x"): "--p4 is a number or several with commas",
     ("play", "7x2"): "a board has 2 to 6 rows, 2 to 6 columns and at most 16 cells, not 7x2",
     ("play", "1x2"): "not 1x2",
     ("play", "4x5"): "not 4x5",
@@ -181,7 +207,7 @@ def test_bench_prints_every_figure_as_json():
 
 
 def test_a_reader_that_leaves_is_no_error():
-    probe = f"{sys.executable} -m lab2048 probe '2 2 / . .' --json | true"
+    probe = f"{sys.executable} -m lab2048 probe '{SQUARE}' --json | true"
     for buffered in ("", "1"):
         done = subprocess.run(
             ["bash", "-c", probe + "; echo ${PIPESTATUS[0]}"],
@@ -216,17 +242,17 @@ def test_a_home_that_names_nobody_is_said():
 
 
 def test_a_full_disk_behind_the_output_is_said():
-    command = f"{sys.executable} -m lab2048 probe '2 2 / . .' --json > /dev/full"
+    command = f"{sys.executable} -m lab2048 probe '{SQUARE}' --json > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "lab2048: output: No space left on device\n")
 
 
 def test_an_error_of_the_programs_own_is_one_line_too(command, monkeypatch):
-    monkeypatch.setattr("lab2048.cli._probe_json", lambda *_: 1 / 0)
-    code, _, err = command("probe", "2 2 / . .", "--json")
+    monkeypatch.setattr("lab2048.cli_probe.as_json", lambda *_: 1 / 0)
+    code, _, err = command("probe", SQUARE, "--json")
     assert code == 1
     assert err == "lab2048: ZeroDivisionError: division by zero (LAB2048_DEBUG=1 shows where)\n"
     monkeypatch.setattr(
-        "lab2048.cli._probe_json", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        "lab2048.cli_probe.as_json", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
     )
-    assert command("probe", "2 2 / . .", "--json") == (130, "", "lab2048: stopped\n")
+    assert command("probe", SQUARE, "--json") == (130, "", "lab2048: stopped\n")

@@ -20,7 +20,7 @@ from lab2048.solve.crew import Crew
 from lab2048.solve.expand import WIN, moves_kernel, pairs
 from lab2048.solve.layers import Enumeration, Mover, afterstates
 from lab2048.solve.problem import Problem
-from lab2048.solve.solver import solve
+from lab2048.solve.solver import make_table
 from lab2048.solve.table import open_table
 
 PUBLISHED = {
@@ -47,7 +47,7 @@ needs_jit = pytest.mark.skipif(not WITH_JIT, reason="takes too long without the 
 def solved(folder, board, **options):
     """The description of a table made in a folder, and the table."""
     solving = {name: options.pop(name) for name in ("threads", "values") if name in options}
-    found = solve(Problem.of(board, **options), folder / "table", **solving)
+    found = make_table(Problem.of(board, **options), folder / "table", **solving)
     return found, open_table(folder / "table")
 
 

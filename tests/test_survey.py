@@ -16,7 +16,7 @@ from conftest import WITH_JIT
 
 from lab2048.solve import survey as survey_module
 from lab2048.solve.problem import Problem
-from lab2048.solve.solver import solve
+from lab2048.solve.solver import make_table
 from lab2048.solve.store import TableError
 from lab2048.solve.survey import survey
 from lab2048.solve.table import open_table
@@ -32,7 +32,7 @@ def tables(tmp_path_factory):
 
     def find(board, **options):
         problem = Problem.of(board, **options)
-        solve(problem, folder / problem.name)
+        make_table(problem, folder / problem.name)
         return open_table(folder / problem.name)
 
     return find

@@ -18,7 +18,7 @@ from conftest import WITH_JIT
 from lab2048.game import Board, Direction
 from lab2048.solve import making
 from lab2048.solve.problem import Problem
-from lab2048.solve.solver import solve
+from lab2048.solve.solver import make_table
 from lab2048.solve.store import TableError
 from lab2048.solve.table import NotInTableError, Table, open_table
 from lab2048.solve.verify import verify
@@ -32,7 +32,7 @@ FILES = ("keys.bin", "blocks.bin", "values.bin", "manifest.json")
 def made(tmp_path_factory):
     """The folder of a table of 3x2."""
     folder = tmp_path_factory.mktemp("tables") / "3x2"
-    solve(Problem.of("3x2"), folder)
+    make_table(Problem.of("3x2"), folder)
     return folder
 
 
@@ -129,7 +129,7 @@ def test_boards_that_are_not_in_the_table(made, board, message):
 
 
 def test_a_made_tile_is_certain(tmp_path):
-    solve(Problem.of("2x2", objective="reach:16"), tmp_path / "t")
+    make_table(Problem.of("2x2", objective="reach:16"), tmp_path / "t")
     with open_table(tmp_path / "t") as table:
         assert table.value("16 2 / . .") == 1.0
         moves = table.moves("8 8 / 2 .")
@@ -148,7 +148,7 @@ def test_a_made_tile_is_certain(tmp_path):
 
 @pytest.mark.parametrize("options", [{}, {"objective": "worst-case"}, {"gamma": 0.9}, {"p4": 1.0}])
 def test_many_boards_at_once_have_the_same_answers(tmp_path, options):
-    solve(Problem.of("2x2", **options), tmp_path / "t")
+    make_table(Problem.of("2x2", **options), tmp_path / "t")
     rng = random.Random(4)
     with open_table(tmp_path / "t", cache_bytes=4000) as table:
         keys = [int(key) for _, keys, _ in table.layers() for key in keys]
@@ -183,7 +183,7 @@ def test_no_boards_at_all(made):
 
 
 def test_float32_rounds_what_is_stored_and_nothing_else(made, tmp_path):
-    solve(Problem.of("3x2"), tmp_path / "t", values="float32")
+    make_table(Problem.of("3x2"), tmp_path / "t", values="float32")
     with open_table(made) as exact, open_table(tmp_path / "t") as rounded:
         for (_, keys, values), (_, same, stored) in zip(
             exact.layers(), rounded.layers(), strict=True
@@ -200,14 +200,14 @@ def test_float32_rounds_what_is_stored_and_nothing_else(made, tmp_path):
 
 
 def test_a_summary_keeps_nothing_large(made, tmp_path):
-    found = solve(Problem.of("3x2"), tmp_path / "t", keep="summary")
-    whole = solve(Problem.of("3x2"), made)
+    found = make_table(Problem.of("3x2"), tmp_path / "t", keep="summary")
+    whole = make_table(Problem.of("3x2"), made)
     assert {path.name for path in (tmp_path / "t").iterdir()} == {"manifest.json", "run.json"}
     for name in ("states", "afterstates", "terminals", "max_age", "value"):
         assert found[name] == whole[name]
     with pytest.raises(TableError, match="only a summary of t was kept"):
         open_table(tmp_path / "t")
-    solve(Problem.of("3x2"), tmp_path / "t")
+    make_table(Problem.of("3x2"), tmp_path / "t")
     with open_table(tmp_path / "t") as table:
         assert table.states == 21_752
 
@@ -293,7 +293,7 @@ STEPS = """
 import os, random, signal, sys
 from lab2048.solve import making
 from lab2048.solve.problem import Problem
-from lab2048.solve.solver import solve
+from lab2048.solve.solver import make_table
 making.COMMIT_SECONDS = float(sys.argv[4])
 steps, fatal = 0, int(sys.argv[3])
 def progress(step):
@@ -301,7 +301,7 @@ def progress(step):
     steps += 1
     if steps == fatal:
         os.kill(os.getpid(), signal.SIGKILL)
-solve(Problem.of("3x2"), sys.argv[1], values=sys.argv[2], threads=2, progress=progress)
+make_table(Problem.of("3x2"), sys.argv[1], values=sys.argv[2], threads=2, progress=progress)
 print("done")
 """
 
@@ -316,7 +316,7 @@ def same_bytes(one, other):
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 def test_killed_at_any_layer_it_goes_on_and_ends_with_the_same_bytes(tmp_path, kind):
     whole = tmp_path / "whole"
-    solve(Problem.of("3x2"), whole, values=kind, threads=1)
+    make_table(Problem.of("3x2"), whole, values=kind, threads=1)
     rng = random.Random(kind)
     for attempt in range(3):
         folder, kills = tmp_path / f"{attempt}", 0
@@ -341,7 +341,7 @@ def test_a_lost_scratch_file_is_made_up_for(tmp_path, made):
     subprocess.run(run, capture_output=True, check=False)
     assert (folder / "progress.json").exists()
     (folder / "afterstates.tmp").write_bytes(b"rubbish")
-    solve(Problem.of("3x2"), folder)
+    make_table(Problem.of("3x2"), folder)
     assert same_bytes(made, folder)
 
 
@@ -351,7 +351,7 @@ def test_a_damaged_record_of_the_work_is_said(tmp_path):
     subprocess.run(run, capture_output=True, check=False)
     flip(folder / "progress.json", 200)
     with pytest.raises(TableError, match=r"progress.json is damaged"):
-        solve(Problem.of("3x2"), folder)
+        make_table(Problem.of("3x2"), folder)
 
 
 def test_stopped_in_the_middle_nothing_is_lost(tmp_path, made, monkeypatch):
@@ -364,10 +364,10 @@ def test_stopped_in_the_middle_nothing_is_lost(tmp_path, made, monkeypatch):
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            solve(Problem.of("3x2"), tmp_path / "t", progress=progress)
+            make_table(Problem.of("3x2"), tmp_path / "t", progress=progress)
         record = json.loads((tmp_path / "t" / "progress.json").read_text())
         assert len(record["states"]) > 40 and (stage == "enumerate" or record["valued"] > 70)
-    solve(Problem.of("3x2"), tmp_path / "t")
+    make_table(Problem.of("3x2"), tmp_path / "t")
     assert same_bytes(made, tmp_path / "t")
 
 
@@ -393,7 +393,7 @@ def test_a_full_disk_is_said_and_survived(tmp_path, made):
         assert done.returncode == 1
         (line,) = [text for text in done.stderr.splitlines() if text.startswith("lab2048: /")]
         assert "File too large; make room and run the command again: it goes on" in line
-    solve(Problem.of("3x2"), folder)
+    make_table(Problem.of("3x2"), folder)
     assert same_bytes(made, folder)
 
 
@@ -406,7 +406,7 @@ def test_two_at_once_do_not_get_in_each_others_way(tmp_path, made):
     first = subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert first.stdout.readline() == "step\n"
     with pytest.raises(TableError, match=f"being made by another process, number {first.pid}"):
-        solve(Problem.of("3x2"), folder)
+        make_table(Problem.of("3x2"), folder)
     first.communicate("\n" * 1000)
     assert first.returncode == 0
     assert same_bytes(made, folder)
@@ -416,19 +416,19 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, made):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("dear")
     with pytest.raises(TableError, match=r"holds other files, such as thesis.tex"):
-        solve(Problem.of("2x2"), tmp_path / "mine")
+        make_table(Problem.of("2x2"), tmp_path / "mine")
     with pytest.raises(TableError, match="its board is 3x2, not 2x2"):
-        solve(Problem.of("2x2"), made)
+        make_table(Problem.of("2x2"), made)
     with pytest.raises(TableError, match="its values is float64, not float32"):
-        solve(Problem.of("3x2"), made, values="float32")
+        make_table(Problem.of("3x2"), made, values="float32")
     (tmp_path / "file").write_text("")
     with pytest.raises(TableError, match="is a file; a table is a folder"):
-        solve(Problem.of("2x2"), tmp_path / "file")
+        make_table(Problem.of("2x2"), tmp_path / "file")
 
 
 def test_a_finished_table_is_not_made_again(made):
     before = {path: path.stat().st_mtime_ns for path in made.iterdir()}
-    found = solve(Problem.of("3x2"), made)
+    found = make_table(Problem.of("3x2"), made)
     assert found["states"] == 21_752 and found["table"] == str(made)
     assert {path: path.stat().st_mtime_ns for path in made.iterdir()} == before
 
@@ -444,7 +444,7 @@ def test_a_finished_table_is_not_made_again(made):
 )
 def test_wrong_options_are_refused(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
-        solve(Problem.of("2x2"), tmp_path / "t", **options)
+        make_table(Problem.of("2x2"), tmp_path / "t", **options)
     assert not (tmp_path / "t").exists()
 
 
@@ -504,7 +504,7 @@ def test_a_board_too_large_for_the_disk_is_refused(warm_home):
 
 
 def test_probe_on_the_command_line(warm_home):
-    solve(Problem.of("2x2"))
+    make_table(Problem.of("2x2"))
     found = json.loads(command("probe", "2 2 / 4 .", "--json").stdout)
     with open_table("2x2") as table:
         assert found["value"] == table.value("2 2 / 4 .")

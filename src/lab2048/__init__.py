@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from lab2048.game import Spawn as Spawn
     from lab2048.game import direction_from_image as direction_from_image
     from lab2048.game import direction_on_image as direction_on_image
+    from lab2048.solve.problem import Problem as Problem
+    from lab2048.solve.solver import make_table as make_table
+    from lab2048.solve.store import TableError as TableError
+    from lab2048.solve.survey import survey as survey
+    from lab2048.solve.table import NotInTableError as NotInTableError
+    from lab2048.solve.table import Table as Table
+    from lab2048.solve.table import open_table as open_table
 
 __version__ = "0.1.0"
 
@@ -38,6 +45,11 @@ _HOMES = {
         "direction_on_image",
     ],
     "lab2048.bulk": ["Results", "random_games"],
+    "lab2048.solve.problem": ["Problem"],
+    "lab2048.solve.solver": ["make_table"],
+    "lab2048.solve.store": ["TableError"],
+    "lab2048.solve.survey": ["survey"],
+    "lab2048.solve.table": ["NotInTableError", "Table", "open_table"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

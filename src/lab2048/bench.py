@@ -102,7 +102,7 @@ def import_seconds() -> float:
 def bench_solve(note: Note = lambda text: None) -> dict[str, Any]:
     """Every figure of `lab2048 bench solve`: medians of several solves on all cores."""
     from lab2048.solve.problem import Problem
-    from lab2048.solve.solver import solve
+    from lab2048.solve.solver import make_table
 
     boards = {}
     for board in ("4x2", "3x3"):
@@ -110,7 +110,7 @@ def bench_solve(note: Note = lambda text: None) -> dict[str, Any]:
         for repeat in range(SOLVES + 1):
             note(f"{board}, {repeat} of {SOLVES}" if repeat else f"{board} (compiling)")
             with tempfile.TemporaryDirectory() as folder:
-                runs.append(solve(Problem.of(board), Path(folder) / "table"))
+                runs.append(make_table(Problem.of(board), Path(folder) / "table"))
         runs = runs[1:]  # the first may have waited for the compiler
         seconds = {
             stage: statistics.median(run["seconds"][stage] for run in runs)

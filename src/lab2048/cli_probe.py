@@ -104,7 +104,9 @@ def _spawns(
 
 def show(board: Board, rules: Rules, table: Table | None, after: str | None, hint: str) -> None:
     """The position and its moves, a line each."""
+    # what may be refused comes first: nothing is printed then
     values = table.moves(board) if table else {}
+    spawns = _spawns(board, rules, table, after) if after is not None else []
     print(board.grid())
     facts = [
         rules.name,
@@ -119,7 +121,9 @@ def show(board: Board, rules: Rules, table: Table | None, after: str | None, hin
         print(f"value {written(table.value(board))} ({table.problem.goal}, p4 {table.rules.p4:g})")
     print()
     if after is not None:
-        _show_spawns(board, rules, table, after)
+        print(f"after {after}: {board.move(after).after}")
+        print()
+        _show_spawns(spawns, table is not None)
     else:
         _show_moves(board, values)
     if hint:
@@ -144,14 +148,12 @@ def _show_moves(board: Board, values: dict[Direction, MoveValue]) -> None:
         print(f"{direction!s:5}  {reward:6}{numbers}  {after}")
 
 
-def _show_spawns(board: Board, rules: Rules, table: Table | None, move: str) -> None:
+def _show_spawns(spawns: list[tuple[Any, float | None]], exact: bool) -> None:
     """What may come after a move."""
-    print(f"after {move}: {board.move(move).after}")
-    print()
-    print("tile  chance" + f"{'value':>14}" * (table is not None) + "  state")
-    for spawn, value in _spawns(board, rules, table, move):
-        exact = f"{written(value):>14}" if value is not None else ""
-        print(f"{1 << spawn.rank:4}  {100 * spawn.probability:5.2f}%{exact}  {spawn.board}")
+    print("tile  chance" + f"{'value':>14}" * exact + "  state")
+    for spawn, value in spawns:
+        shown = f"{written(value):>14}" if value is not None else ""
+        print(f"{1 << spawn.rank:4}  {100 * spawn.probability:5.2f}%{shown}  {spawn.board}")
 
 
 def written(value: float) -> str:

@@ -87,14 +87,16 @@ def _solve(
     force: bool = False,
 ) -> dict[str, Any]:
     """Solve with an estimate before and progress on the way, on stderr."""
-    from lab2048.solve.solver import solve
+    from lab2048.solve.solver import make_table
     from lab2048.solve.store import MANIFEST
 
     total = None
     if not (folder / MANIFEST).exists():
         total = _announce(problem, folder, values, keep, threads or os.cpu_count() or 1, force)
     with _layer_progress(total) as progress:
-        return solve(problem, folder, values=values, keep=keep, threads=threads, progress=progress)
+        return make_table(
+            problem, folder, values=values, keep=keep, threads=threads, progress=progress
+        )
 
 
 def _announce(

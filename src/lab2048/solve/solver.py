@@ -60,7 +60,7 @@ from lab2048.solve.values import Induction
 
 
 class Step(NamedTuple):
-    """What `solve` tells about its progress after each layer."""
+    """What `make_table` tells about its progress after each layer."""
 
     stage: str
     """`enumerate` or `values`."""
@@ -76,7 +76,7 @@ class Step(NamedTuple):
 Progress = Callable[[Step], object]
 
 
-def solve(
+def make_table(
     problem: Problem,
     folder: Path | str | None = None,
     *,

@@ -433,8 +433,8 @@ def _print_survey(found: Survey) -> None:
         print(f"  {name:12} {text}")
     print()
     print("      tile     reached   largest at the end")
-    for tile in sorted(found.final_tile):
-        print(f"  {tile:8,}  {percent(found.reach[tile])}   {percent(found.final_tile[tile])}")
+    for tile, chance in found.reach.items():
+        print(f"  {tile:8,}  {percent(chance)}   {percent(found.final_tile.get(tile, 0.0))}")
     print()
     moves, last = found.by_move, len(found.by_move.visits)
     how = "exact" if moves.games is None else f"from {moves.games:,} games"
@@ -494,9 +494,9 @@ def _bar(what: str, total: int) -> Iterator[Callable[[int, int], object]]:
     )
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Progress(
-        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
-    ) as bar:
+    console = Console(stderr=True)
+    shown = {"console": console, "disable": not console.is_terminal, "transient": True}
+    with Progress(*columns, TimeRemainingColumn(), **shown) as bar:  # type: ignore[arg-type]
         task = bar.add_task(what, total=total)
         yield lambda done, _: bar.update(task, completed=done)
 

@@ -105,7 +105,7 @@ def _by_move(survey: Survey, title: str) -> Figure:
     _line(above, numbers, margin, color=ORANGE, lw=1.2, label="margin: best less second best")
     above.set_ylabel("mean difference of q (score)")
     above.yaxis.set_major_formatter(FuncFormatter(_thousands))
-    above.legend(loc="upper left")
+    above.legend(loc="upper right")
     how = "exact" if moves.games is None else f"from {moves.games:,} games"
     above.set_title(f"{title}: optimal play by move number ({how})")
     below.bar(numbers, moves.ends, width=1.0, color=GREY)
@@ -135,17 +135,17 @@ def _by_age(survey: Survey, title: str) -> Figure:
     below.set_ylabel("mean difference of q (score)")
     below.yaxis.set_major_formatter(FuncFormatter(_thousands))
     below.set_xlabel("age (sum of the tiles)")
-    below.legend(loc="upper left")
+    below.legend(loc="upper right")
     return figure
 
 
 def _tiles(survey: Survey, title: str) -> Figure:
     """The largest tile at the end, and the chance to reach each."""
-    tiles = sorted(survey.final_tile)
+    tiles = sorted(survey.reach)
     figure, axes = plt.subplots(figsize=(7.5, 3.8))
     places = np.arange(len(tiles))
     reach = [survey.reach[tile] for tile in tiles]
-    final = [survey.final_tile[tile] for tile in tiles]
+    final = [survey.final_tile.get(tile, 0.0) for tile in tiles]
     axes.bar(places - 0.2, reach, 0.4, color=BLUE, label="reached")
     axes.bar(places + 0.2, final, 0.4, color=ORANGE, label="largest at the end")
     for place, chance in zip(places, reach, strict=True):

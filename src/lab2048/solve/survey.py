@@ -84,6 +84,7 @@ class Survey:
     moves: dict[str, float]
     final_tile: dict[int, float]
     reach: dict[int, float]
+    """The chance to make each tile from 8 on."""
     visited_states: int
     by_age: ByAge
     by_move: ByMove
@@ -514,14 +515,14 @@ def survey(
             progress(done, table.states)
     moves = tally.by_move() if exact else sampled(table, games, seed) if by_move else ByMove(0)
     final = {1 << rank: float(p) for rank, p in enumerate(tally.final) if p > 0}
-    tiles = sorted(final)
+    tiles = [1 << rank for rank in range(3, max(final).bit_length())]
     return Survey(
         problem=table.problem.as_json(),
         value=table.start_value,
         score=_spread(tally.score),
         moves=_spread(tally.moves),
         final_tile=final,
-        reach={tile: min(1.0, sum(final[t] for t in tiles if t >= tile)) for tile in tiles},
+        reach={t: min(1.0, math.fsum(p for f, p in final.items() if f >= t)) for t in tiles},
         visited_states=tally.visited,
         by_age=tally.by_age,
         by_move=moves,

@@ -22,6 +22,16 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
+COSTLY = {"made", "copy", "tables", "warm_home"}
+"""Fixtures that make tables of several boards: compiling that many kernels takes a while."""
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if COSTLY & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def own_home(tmp_path, monkeypatch):
     """An empty data folder, for this process and those it starts."""

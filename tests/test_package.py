@@ -51,6 +51,7 @@ ORDER = [
     "terminal",
     "bench",
     "options",
+    "wording",
     "cli_solve",
     "cli_probe",
     "cli",

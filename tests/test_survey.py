@@ -188,8 +188,8 @@ def test_survey_on_the_command_line(warm_home):
     rows = json.loads(command("survey", "2x2", "--p4", "0,0.1,1", "--json").stdout)["rows"]
     assert [row["p4"] for row in rows] == [0, 0.1, 1]
     assert [row["value"] for row in rows] == pytest.approx([68.0, 66.9641494571, 136.0])
-    assert (warm_home / "surveys" / "2x2-p4" / "p4.png").exists()
+    assert (warm_home / "surveys" / "2x2-score-by-p4" / "p4.png").exists()
     assert "deviation" in command("survey", "2x2", "--p4", "0,0.1").stdout
     error = command("survey", "2x2", "--p4", "0,x", code=2).stderr
-    assert error == "lab2048: --p4 is a number or several with commas, such as 0,0.1, not x\n"
+    assert error == "lab2048: --p4 is a number or several with commas, such as 0,0.1, not 'x'\n"
     assert "--tree is for 2x2" in command("survey", "3x2", "--tree", code=2).stderr

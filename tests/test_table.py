@@ -16,11 +16,12 @@ import pytest
 from conftest import WITH_JIT
 
 from lab2048.game import Board, Direction
+from lab2048.solve import crew as crew_module
 from lab2048.solve import making
 from lab2048.solve.problem import Problem
 from lab2048.solve.solver import make_table
 from lab2048.solve.store import TableError
-from lab2048.solve.table import NotInTableError, Table, open_table
+from lab2048.solve.table import NotInTableError, Table, open_table, remove_table
 from lab2048.solve.verify import verify
 
 pytestmark = pytest.mark.skipif(not WITH_JIT, reason="takes too long without the JIT")
@@ -291,6 +292,7 @@ def test_what_is_wrong_with_a_folder_is_said(copy, tmp_path):
 
 STEPS = """
 import os, random, signal, sys
+from lab2048.solve import crew as crew_module
 from lab2048.solve import making
 from lab2048.solve.problem import Problem
 from lab2048.solve.solver import make_table
@@ -449,10 +451,12 @@ def test_wrong_options_are_refused(tmp_path, options, message):
 
 
 def test_opening_takes_no_time(made):
-    Table(made).close()
-    began = time.perf_counter()
-    Table(made).close()
-    assert time.perf_counter() - began < 0.05
+    times = []
+    for _ in range(20):
+        began = time.perf_counter()
+        Table(made).close()
+        times.append(time.perf_counter() - began)
+    assert min(times) < 0.05
 
 
 # -- the command line ----------------------------------------------------------------------------
@@ -541,3 +545,156 @@ def test_unfinished_tables_are_listed(warm_home):
     subprocess.run(run, capture_output=True, check=False)
     assert "unfinished" in command("table", "list").stdout
     assert "is unfinished" in command("table", "info", "3x2", code=2).stderr
+
+
+# -- more that went wrong once -------------------------------------------------------------------
+
+
+def stop_in_values(step):
+    if step.stage == "values" and step.age == 100:
+        raise KeyboardInterrupt
+
+
+def test_a_summary_that_was_cut_off_can_become_a_table(tmp_path, made):
+    with pytest.raises(KeyboardInterrupt):
+        make_table(Problem.of("3x2"), tmp_path / "t", keep="summary", progress=stop_in_values)
+    make_table(Problem.of("3x2"), tmp_path / "t")
+    assert same_bytes(made, tmp_path / "t")
+
+
+@pytest.mark.parametrize("name", ["values.bin", "carry"])
+@pytest.mark.parametrize("damage", ["missing", "short", "flipped"])
+def test_damage_to_values_that_count_is_made_up_for(tmp_path, made, name, damage):
+    folder = tmp_path / "t"
+    with pytest.raises(KeyboardInterrupt):
+        make_table(Problem.of("3x2"), folder, progress=stop_in_values)
+    (path,) = folder.glob(f"{name}*")
+    if damage == "missing":
+        path.unlink()
+    elif damage == "short":
+        path.write_bytes(path.read_bytes()[:-9])
+    else:
+        flip(path, path.stat().st_size - 3)
+    make_table(Problem.of("3x2"), folder)
+    assert same_bytes(made, folder)
+
+
+@pytest.mark.parametrize("name", ["keys.bin", "blocks.bin"])
+def test_damage_to_keys_that_count_is_said(tmp_path, made, name):
+    folder = tmp_path / "t"
+    with pytest.raises(KeyboardInterrupt):
+        make_table(Problem.of("3x2"), folder, progress=stop_in_values)
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[:-9])
+    with pytest.raises(TableError, match=f"{name} ends too early"):
+        make_table(Problem.of("3x2"), folder)
+    (folder / name).write_bytes(whole + b"what does not count")
+    make_table(Problem.of("3x2"), folder)
+    assert same_bytes(made, folder)
+
+
+def test_a_write_that_fails_once_costs_nothing(tmp_path, made, monkeypatch):
+    """A disk that was full for a moment, in the middle of the values."""
+    write, calls = making._write_at, []
+
+    def fail_once(*arguments):
+        calls.append(1)
+        if len(calls) == 30:
+            raise OSError(28, "No space left on device")
+        write(*arguments)
+
+    monkeypatch.setattr(making, "_write_at", fail_once)
+    with pytest.raises(OSError, match="make room and run the command again"):
+        make_table(Problem.of("3x2"), tmp_path / "t")
+    make_table(Problem.of("3x2"), tmp_path / "t")
+    assert same_bytes(made, tmp_path / "t")
+
+
+def test_ctrl_c_at_any_moment_is_safe(tmp_path, made, monkeypatch):
+    """The signal of a timer, which comes when it likes."""
+    monkeypatch.setattr(making, "COMMIT_SECONDS", 0.01)
+    monkeypatch.setattr(crew_module, "ENOUGH", 64)
+    handler = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    rng, stopped, folder = random.Random(7), 0, tmp_path / "t"
+    try:
+        while stopped < 25:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.002, 0.15))
+            try:
+                make_table(Problem.of("3x2"), folder, threads=2)
+            except KeyboardInterrupt:
+                stopped += 1
+                continue
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            assert same_bytes(made, folder)
+            shutil.rmtree(folder)
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    make_table(Problem.of("3x2"), folder)
+    assert same_bytes(made, folder)
+
+
+def test_a_finished_table_that_lost_a_file_is_made_again(copy, made):
+    (copy / "values.bin").unlink()
+    make_table(Problem.of("3x2"), copy)
+    assert same_bytes(made, copy)
+
+
+def test_files_of_others_are_never_touched(tmp_path):
+    for name in ("movie.part", "notes.tmp"):
+        folder = tmp_path / name.replace(".", "-")
+        folder.mkdir()
+        (folder / name).write_text("mine")
+        with pytest.raises(TableError, match=f"holds other files, such as {name}"):
+            make_table(Problem.of("2x2"), folder)
+        assert (folder / name).read_text() == "mine"
+
+
+def test_a_table_in_the_making_is_not_removed(tmp_path):
+    def progress(step):
+        with pytest.raises(TableError, match=r"being made by another process|there is no table"):
+            remove_table(tmp_path / "t")
+
+    make_table(Problem.of("2x2"), tmp_path / "t", progress=progress)
+    assert remove_table(tmp_path / "t") > 0 and not (tmp_path / "t").exists()
+
+
+def test_chances_that_are_next_to_nothing(tmp_path):
+    found = make_table(Problem.of("2x2", p4=1e-300), tmp_path / "t")
+    assert found["value"]["start"] == pytest.approx(68) and found["states"] == 110
+    assert found["value"]["4+4"] is not None
+
+
+def test_a_table_of_another_problem_is_not_taken_for_this_one(own_home, made):
+    shutil.copytree(made, own_home / "tables" / "2x2-score")
+    with pytest.raises(TableError, match="there is no table 2x2-score"):
+        open_table("2x2")
+
+
+def test_closing_twice_and_using_a_closed_table(made):
+    table = open_table(made)
+    table.value("2 2 / . . / . .")
+    table.close()
+    with open(__file__) as mine:
+        table.close()
+        mine.read()
+
+
+def test_packed_boards_that_are_none(made):
+    with open_table(made) as table:
+        found = table.probe_many([-1, 0x2200000313231, 0x110000])
+        assert np.isnan(found.value[:2]).all() and np.isnan(found.q[:2]).all()
+        assert table.probe_many([[0x11, 0x11]]).value.shape == (2,)
+        for garbage in ([1.5], ["17"], [2**64], [True], [None]):
+            with pytest.raises(ValueError, match="packed boards are whole numbers"):
+                table.probe_many(garbage)
+
+
+def test_a_damaged_table_does_not_hide_the_others(warm_home):
+    make_table(Problem.of("2x2"))
+    make_table(Problem.of("2x2", objective="worst-case"))
+    flip(warm_home / "tables" / "2x2-score" / "manifest.json", 30)
+    listed = command("table", "list").stdout
+    assert "damaged" in listed and "2x2-worst-case" in listed
+    (warm_home / "tables" / "2x2-worst-case" / "run.json").write_text("{}")
+    assert "2x2-worst-case" in command("table", "list").stdout

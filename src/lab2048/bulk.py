@@ -8,7 +8,6 @@ that spawned; if it is not, two 32768s have merged, and the game is played again
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Event
@@ -21,7 +20,7 @@ from lab2048.board import table
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules
 from lab2048.jit import U
 from lab2048.lanes import Counts, games_kernel, summarise
-from lab2048.notation import short, whole
+from lab2048.notation import checked_threads
 from lab2048.players import random_player, take_turn
 
 _BLOCK = 16384
@@ -58,9 +57,7 @@ def random_games(
     seed = chance.checked_seed(seed)
     games, first = chance.checked_seed(games, "games"), chance.checked_seed(first, "first")
     chance.checked_seed(first + games, "the number after the last game")
-    workers = (os.cpu_count() or 1) if threads is None else whole(threads) or 0
-    if workers < 1:
-        raise ValueError(f"threads are a whole number from 1, not {short(threads)}")
+    workers = checked_threads(threads)
     if start is not None:
         rules.check(start)
     games_kernel(rules.rows, rules.cols)  # compiled once, before all threads ask for it

@@ -44,6 +44,8 @@ def main() -> NoReturn:
         if code == STOPPED:
             _fail("stopped", STOPPED)
         sys.exit(code)
+    except typer.Abort:
+        _fail("there was no answer", 1)
     except typer.TyperException as error:
         _fail(f"{error.format_message().rstrip('.')} (--help shows what there is)", 2)
     except (ValueError, ImportError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lab2048.game import Board, Direction, Rules
+from lab2048.wording import precise
 
 if TYPE_CHECKING:
     from lab2048.solve.table import MoveValue, Table
@@ -20,9 +21,10 @@ def table_for(
     from lab2048.solve.problem import MAX_CELLS, Problem
 
     if path is not None:
+        from lab2048.cli_solve import folder_of
         from lab2048.solve.table import Table
 
-        return Table(_folder(path)), ""
+        return Table(folder_of(path)), ""
     if rules.cells > MAX_CELLS:
         return None, ""
     problem = Problem.of(rules, objective=objective, gamma=gamma)
@@ -35,13 +37,6 @@ def table_for(
 
         return solved(problem), ""
     return None, f"for exact values, solve the board once: {command_for(problem)}"
-
-
-def _folder(path: str) -> Any:
-    """The folder of a table, by its name or its path."""
-    from lab2048.cli_solve import folder_of
-
-    return folder_of(path)
 
 
 def as_json(board: Board, rules: Rules, table: Table | None, after: str | None) -> dict[str, Any]:
@@ -118,7 +113,7 @@ def show(board: Board, rules: Rules, table: Table | None, after: str | None, hin
     image, symmetry = board.canonical()
     print(f"canonical {image} by symmetry {symmetry}")
     if table is not None:
-        print(f"value {written(table.value(board))} ({table.problem.goal}, p4 {table.rules.p4:g})")
+        print(f"value {precise(table.value(board))} ({table.problem.goal}, p4 {table.rules.p4:g})")
     print()
     if after is not None:
         print(f"after {after}: {board.move(after).after}")
@@ -143,8 +138,8 @@ def _show_moves(board: Board, values: dict[Direction, MoveValue]) -> None:
         numbers = ""
         if values:
             value = values[direction]
-            regret = "best" if value.optimal else written(value.regret)
-            numbers = f"{written(value.q):>14}{regret:>12}"
+            regret = "best" if value.optimal else precise(value.regret)
+            numbers = f"{precise(value.q):>14}{regret:>12}"
         print(f"{direction!s:5}  {reward:6}{numbers}  {after}")
 
 
@@ -152,10 +147,5 @@ def _show_spawns(spawns: list[tuple[Any, float | None]], exact: bool) -> None:
     """What may come after a move."""
     print("tile  chance" + f"{'value':>14}" * exact + "  state")
     for spawn, value in spawns:
-        shown = f"{written(value):>14}" if value is not None else ""
+        shown = f"{precise(value):>14}" if value is not None else ""
         print(f"{1 << spawn.rank:4}  {100 * spawn.probability:5.2f}%{shown}  {spawn.board}")
-
-
-def written(value: float) -> str:
-    """A value with the digits that tell something; a small one with more of them."""
-    return f"{value:,.4f}" if abs(value) >= 0.01 or value == 0 else f"{value:.3g}"

@@ -15,6 +15,7 @@ import typer
 
 from lab2048.game import P4
 from lab2048.options import FourOption, GammaOption, JsonOption, ThreadsOption
+from lab2048.wording import duration, number, percent, size
 
 if TYPE_CHECKING:
     from lab2048.solve.problem import Problem
@@ -65,12 +66,13 @@ def solve(  # noqa: PLR0913, PLR0917
     Stop it with Ctrl-C, and go on with the same command.
     """
     from lab2048.solve.problem import Problem
-    from lab2048.solve.store import checked_kind, default_folder
+    from lab2048.solve.store import checked_kind, default_folder, expanded
 
     problem = Problem.of(board, p4=p4, objective=objective, gamma=gamma)
     if keep not in ("table", "summary"):
         raise ValueError(f"--keep is table or summary, not {keep}")
-    folder = default_folder(problem, checked_kind(values)) if out is None else out.expanduser()
+    checked_kind(values)
+    folder = default_folder(problem, values) if out is None else expanded(out)
     found = _solve(problem, folder, values, keep, threads, force)
     if as_json:
         print(json.dumps(found))
@@ -88,10 +90,11 @@ def _solve(
 ) -> dict[str, Any]:
     """Solve with an estimate before and progress on the way, on stderr."""
     from lab2048.solve.solver import make_table
-    from lab2048.solve.store import MANIFEST
+    from lab2048.solve.store import MANIFEST, read_json
 
     total = None
-    if not (folder / MANIFEST).exists():
+    manifest = read_json(folder / MANIFEST)
+    if manifest is None or (manifest["keep"] == "summary" and keep == "table"):
         total = _announce(problem, folder, values, keep, threads or os.cpu_count() or 1, force)
     with _layer_progress(total) as progress:
         return make_table(
@@ -138,7 +141,7 @@ def _layer_progress(total: int | None) -> Iterator[Callable[[Step], object]]:
     shown = 0.0
 
     def tell(step: Step) -> None:
-        nonlocal total, shown
+        nonlocal shown
         now = time.perf_counter()
         first, before = began.setdefault(step.stage, (now, step.done))
         if now - shown < 0.1 or not console.is_terminal:
@@ -220,17 +223,22 @@ def list_(as_json: JsonOption = False) -> None:
     from lab2048.solve.table import list_tables
 
     found = list_tables()
-    rows = [description(folder, manifest) for folder, manifest in found if manifest is not None]
     if as_json:
-        print(json.dumps(rows))
+        facts = [
+            description(folder, manifest)
+            if isinstance(manifest, dict)
+            else {"table": str(folder), "keep": manifest}
+            for folder, manifest in found
+        ]
+        print(json.dumps(facts))
         return
     if not found:
         print(f"There is no table in {tables_folder()} yet; make one with: lab2048 solve 3x3")
         return
     lines = [("table", "board", "p4", "objective", "states", "value 2+2", "size")]
     for folder, manifest in found:
-        if manifest is None:
-            lines.append((folder.name, "", "", "unfinished", "", "", ""))
+        if isinstance(manifest, str):
+            lines.append((folder.name, "", "", manifest, "", "", ""))
             continue
         row = description(folder, manifest)
         discount = f" gamma {row['gamma']:g}" if row["gamma"] != 1 else ""
@@ -256,12 +264,10 @@ def list_(as_json: JsonOption = False) -> None:
 def info(name: NameArgument, as_json: JsonOption = False) -> None:
     """Everything that is known about a table."""
     from lab2048.solve.solver import description
-    from lab2048.solve.store import MANIFEST, TableError, read_json
+    from lab2048.solve.table import read_manifest
 
     folder = folder_of(name)
-    manifest = read_json(folder / MANIFEST)
-    if manifest is None:
-        raise TableError(f"the table in {folder} is unfinished; solve it again to finish it")
+    manifest = read_manifest(folder)
     found = description(folder, manifest)
     if as_json:
         print(json.dumps(found))
@@ -339,14 +345,18 @@ def survey(
     """What optimal play is like: exact statistics and pictures. Solves what is not solved yet."""
     from lab2048.home import home
     from lab2048.solve.problem import Problem
+    from lab2048.solve.store import expanded
 
     chances = [_chance(text) for text in p4.split(",")]
     problems = [Problem.of(board, p4=chance, gamma=gamma) for chance in chances]
-    folder = out or home() / "surveys" / problems[0].name
+    usual = (
+        Problem.of(board, gamma=gamma).name + "-by-p4" if len(problems) > 1 else problems[0].name
+    )
+    folder = home() / "surveys" / usual if out is None else expanded(out)
     if tree:
         _draw_tree(problems[0], folder, as_json)
     elif len(problems) > 1:
-        _sweep(problems, out or home() / "surveys" / f"{board}-p4", threads, as_json)
+        _sweep(problems, folder, threads, as_json)
     else:
         _survey_one(problems[0], folder, threads, as_json)
 
@@ -357,7 +367,7 @@ def _chance(text: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(
-            f"--p4 is a number or several with commas, such as 0,0.1, not {text}"
+            f"--p4 is a number or several with commas, such as 0,0.1, not {text!r}"
         ) from None
 
 
@@ -408,9 +418,7 @@ def _surveyed(table: Table, threads: int | None, by_move: bool = True) -> Survey
 
     prepare(table)
     with _bar(f"survey of {table.path.name}", table.states) as progress:
-        return survey(
-            table, threads=threads or os.cpu_count() or 1, by_move=by_move, progress=progress
-        )
+        return survey(table, threads=threads, by_move=by_move, progress=progress)
 
 
 def _print_survey(found: Survey) -> None:
@@ -471,7 +479,7 @@ def _sweep(problems: list[Problem], folder: Path, threads: int | None, as_json: 
         print(json.dumps({"rows": rows, "pictures": [str(path)]}))
         return
     tiles = sorted({tile for row in rows for tile in row["reach"]})[-5:]
-    print("    p4       value   deviation  " + "".join(f"{tile:>10}" for tile in tiles))
+    print("    p4       value   deviation  " + "".join(f"{tile:>11}" for tile in tiles))
     for row in rows:
         reach = "".join(f"  {percent(row['reach'].get(tile, 0.0))}" for tile in tiles)
         print(f"  {row['p4']:4g}  {row['value']:10,.2f}  {row['deviation']:10,.2f}  {reach}")
@@ -504,40 +512,3 @@ def _bar(what: str, total: int) -> Iterator[Callable[[int, int], object]]:
 def _say(text: str) -> None:
     """A line on stderr."""
     print(text, file=sys.stderr)
-
-
-def number(value: float | None) -> str:
-    """A value with as many digits as tell something."""
-    if value is None:
-        return "-"
-    return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.6g}"
-
-
-def percent(chance: float) -> str:
-    """A chance in a column of nine characters."""
-    return f"{100 * chance:8.4f}%"
-
-
-def size(count: int) -> str:
-    """Bytes, for people."""
-    amount = float(count)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if amount < 1000:
-            return (
-                f"{amount:.0f} {unit}"
-                if unit == "bytes" or amount >= 100
-                else f"{amount:.3g} {unit}"
-            )
-        amount /= 1000
-    return f"{amount:,.3g} TB"
-
-
-def duration(seconds: float) -> str:
-    """A length of time, for people."""
-    if seconds < 1:
-        return "a second"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 100 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds < 100 * 3600 else f"{seconds / 86400:,.0f} days"

@@ -92,7 +92,7 @@ class Rules:
         rows, cols = check_shape(self.rows, self.cols)
         real = isinstance(self.p4, Real) and not isinstance(self.p4, bool)
         try:
-            p4 = float(self.p4) if real else math.nan
+            p4 = float(self.p4) + 0.0 if real else math.nan  # -0.0 is 0.0
         except OverflowError:
             p4 = math.nan
         if not 0 <= p4 <= 1:  # nan fails this too

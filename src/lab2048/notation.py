@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import operator
+import os
 import re
 import reprlib
 from collections.abc import Iterable, Sequence
@@ -43,6 +44,14 @@ def whole(value: object) -> int | None:
         return operator.index(value)
     except TypeError:  # an array of several numbers has __index__ too
         return None
+
+
+def checked_threads(threads: object) -> int:
+    """A number of threads, as many as cores if it is None, or a `ValueError`."""
+    count = (os.cpu_count() or 1) if threads is None else whole(threads) or 0
+    if not 1 <= count <= 1024:
+        raise ValueError(f"threads are a whole number from 1 to 1024, not {short(threads)}")
+    return count
 
 
 def where(cell: int, cols: int) -> str:

@@ -112,10 +112,12 @@ class Crew:
             self._jobs = jobs
             number = int(self._box[0]) + 1
             self._begin_round(number)
-            _work_off(jobs)
-            for helper in range(1, self.threads):
-                while (last := int(self._box[helper])) != number:
-                    look_out(self._box, helper, last, PATIENCE)
+            try:
+                _work_off(jobs)
+            finally:  # nobody is at work when this is left, whatever happens
+                for helper in range(1, self.threads):
+                    while (last := int(self._box[helper])) != number:
+                        look_out(self._box, helper, last, PATIENCE)
         return [future.result() for future in futures]
 
     def _begin_round(self, number: int) -> None:
@@ -171,6 +173,8 @@ def _work_off(jobs: deque[Callable[[], object]]) -> None:
 def _fulfil(future: Future[T], task: Callable[..., T], *args: object) -> None:
     """Do a task and keep its result, or its error."""
     try:
-        future.set_result(task(*args))
+        result = task(*args)
     except BaseException as error:
         future.set_exception(error)
+    else:
+        future.set_result(result)

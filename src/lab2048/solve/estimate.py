@@ -19,8 +19,6 @@ SIZES = {
     (3, 4): (1_152_817_492_752, 739_648_886_170, 297_784_736),
 }
 """States, afterstates and the states of the largest age, for a p4 that is not 0 or 1."""
-EXTRAPOLATED = (2, 6)
-"""Solved by nobody: what is known of 2x3, 2x4 and 2x5 goes on in the same way."""
 KEY_BYTES = 0.9
 """What a key takes on the disk; 0.89 on 3x3, 0.80 on 5x2."""
 WORKING_BYTES = 400
@@ -64,7 +62,7 @@ def estimate(problem: Problem, values: str, threads: int, keep: str = "table") -
 
 
 def _extrapolated() -> tuple[int, int, int]:
-    """The size of 6x2: the ratio of neighbours grows by about the same factor again."""
+    """The size of 6x2, which nobody has solved: the ratio of neighbours grows as it did before."""
     sizes = [SIZES[2, n] for n in (3, 4, 5)]
     found = [c * c // b * (c // b) // (b // a) for a, b, c in zip(*sizes, strict=True)]
     return found[0], found[1], found[2]
@@ -79,10 +77,13 @@ def _rate(problem: Problem, threads: int) -> float:
         return USUAL_RATE * threads
     done = 0
     with Crew(threads) as crew:
-        layers = iter(Enumeration(problem, crew))
+        layers = Enumeration(problem, crew)
         began = time.perf_counter()
-        while (spent := time.perf_counter() - began) < 0.5:
-            done += sum(map(len, next(layers).states))
+        for layer in layers:
+            done += sum(map(len, layer.states))
+            if time.perf_counter() - began > 0.5:
+                break
+        spent = time.perf_counter() - began
     return done / spent / 3  # the values take twice as long as the keys
 
 

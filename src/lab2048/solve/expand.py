@@ -38,8 +38,6 @@ Sources = NDArray[np.uint32]
 BLOCK = 256
 WIN = U(2**64 - 1)
 """Stands in place of an afterstate that ends the game: the tile that was to be made is on it."""
-NEVER = 15
-"""The rank of a tile that nobody makes on a board small enough to be solved."""
 
 
 # -- blocks: inlined into the kernels ------------------------------------------------------------

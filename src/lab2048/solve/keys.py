@@ -20,15 +20,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.board import LOW_HALF, Words
+from lab2048.board import GOLDEN, LOW_HALF, Words
 from lab2048.jit import U, fragment, kernel
-from lab2048.solve.expand import WIN
+from lab2048.solve.expand import BLOCK, WIN
 
 Floats = NDArray[np.float64]
 
 Counts = NDArray[np.int64]
 
-SPREAD = U(0x9E37_79B9_7F4A_7C15)
 SIEVE_BITS = 16
 SIEVE = 1 << SIEVE_BITS
 """Keys that a sieve remembers: half a megabyte, which stays in the cache of a core."""
@@ -38,7 +37,6 @@ REGION_BITS = 12
 REGIONS = 1 << REGION_BITS
 FIRST = LINE + REGIONS
 """The first word of the regions' lines."""
-BLOCK = 256
 
 
 # -- sets ----------------------------------------------------------------------------------------
@@ -53,7 +51,7 @@ def sift(keys: Words, size: int, seen: Words, out: Words) -> int:
     left = 0
     for i in range(U(size)):
         key = keys[i]
-        place = (key * SPREAD) >> U(64 - SIEVE_BITS)
+        place = (key * GOLDEN) >> U(64 - SIEVE_BITS)
         out[left] = key
         left += int((seen[place] != key) & (key != WIN))
         seen[place] = key
@@ -225,7 +223,7 @@ def head_of(key: U, words: Words) -> U:
 @fragment
 def line_of(key: U, head: U) -> U:
     """Where a key is looked for first."""
-    place = (((key * SPREAD) >> U(32)) * (head & LOW_HALF)) >> U(32)
+    place = (((key * GOLDEN) >> U(32)) * (head & LOW_HALF)) >> U(32)
     return (head >> U(32)) + U(LINE) * place
 
 

@@ -165,9 +165,10 @@ class Enumeration:
     def go_on_from(self, age: int, younger: Words, youngest: Words) -> None:
         """Take up the work at an age, with the afterstates of the two ages before it."""
         self.age = age - 2
-        self._younger = [youngest]
+        parts = self.crew.parts(len(younger))
+        self._younger = np.array_split(youngest, parts)
         self._afters.put(younger)
-        self._spawn(1)
+        self._spawn(parts)
         self.age = age
 
     def __iter__(self) -> Iterator[Layer]:

@@ -16,7 +16,7 @@ from lab2048.board import Table as Slides
 from lab2048.board import Words, age, all_cells, count, occupied, slide
 from lab2048.jit import U, fragment, kernel
 from lab2048.solve.expand import BLOCK, next_cells, open_block, potential, smallest
-from lab2048.solve.keys import REGION_BITS, REGIONS, Floats
+from lab2048.solve.keys import REGIONS, Floats, region_shift
 
 Starts = NDArray[np.uint32]
 Ages = NDArray[np.int64]
@@ -102,7 +102,7 @@ def afters_kernel(rows: int, cols: int) -> Callable[..., None]:
 @cache
 def spawned_kernel(rows: int, cols: int, kind: str) -> Callable[..., None]:
     """The kernel that values one kind of spawn on afterstates of one shape."""
-    shift = max(0, 4 * rows * cols - REGION_BITS)
+    shift = int(region_shift(rows * cols))
 
     @kernel(
         f"void(uint64[::1], uint64, float64, uint64[::1], uint32[::1], {kind}[::1], float64[::1])"
@@ -137,7 +137,7 @@ def spawned_kernel(rows: int, cols: int, kind: str) -> Callable[..., None]:
                     if weight >= 0:
                         cells = count(~occupied(afters[after]) & all_cells(rows, cols))
                         out[after] += weight * value / np.float64(cells)
-                    elif not value >= out[after]:
+                    elif not value >= out[after] and not np.isnan(out[after]):
                         out[after] = value
                 left = next_cells(boards, empty, sources, left)
 

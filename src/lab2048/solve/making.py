@@ -17,9 +17,10 @@ from lab2048.solve.crew import Crew
 from lab2048.solve.keys import Floats
 from lab2048.solve.layers import Layer
 from lab2048.solve.store import (
-    BLOCK,
+    BLOCK_HEAD,
     BLOCK_KEYS,
     BLOCKS,
+    CARRY,
     FORMAT,
     KEYS,
     PROGRESS,
@@ -59,8 +60,10 @@ class Record:
             "afterstates": [],
             "scratch": [],  # size and checksum of each layer's afterstates
             "keys_bytes": 0,
+            "blocks_crc": 0,  # checksum of all of `blocks.bin` that counts
             "valued": 0,  # layers, from the oldest
-            "crcs": [],  # checksum of each valued layer's values
+            "crcs": [],  # checksum of each valued layer's values; None if they are not kept
+            "carry": 0,  # checksum of the values that are carried along
             "terminals": 0,
             "starts": {},  # the value of each start, by its key
             "seconds": {"enumerate": 0.0, "values": 0.0},
@@ -135,9 +138,9 @@ class KeyWriter:
     def __init__(self, record: Record) -> None:
         self.record, data = record, record.data
         if len(data["states"]) <= 2:  # hardly begun: begin again
-            data.update(states=[], afterstates=[], scratch=[], keys_bytes=0)
+            data.update(states=[], afterstates=[], scratch=[], keys_bytes=0, blocks_crc=0)
         self._keys = self._open(KEYS, data["keys_bytes"])
-        self._blocks = self._open(BLOCKS, BLOCK.itemsize * sum(map(blocks_of, data["states"])))
+        self._blocks = self._open(BLOCKS, BLOCK_HEAD.itemsize * sum(map(blocks_of, data["states"])))
         self._scratch = self._open(SCRATCH, sum(size for size, _ in data["scratch"]))
 
     def _open(self, name: str, size: int) -> BinaryIO:
@@ -154,7 +157,7 @@ class KeyWriter:
     def write(self, layer: PackedLayer) -> None:
         """Add a layer."""
         data, blocks, afters = self.record.data, layer.blocks(), layer.packed_afters()
-        heads = np.zeros(len(blocks), BLOCK)
+        heads = np.zeros(len(blocks), BLOCK_HEAD)
         sizes = np.array([len(packed) for _, packed in blocks], np.uint64)
         heads["first"] = [first for first, _ in blocks]
         heads["offset"] = np.cumsum(sizes) - sizes + np.uint64(data["keys_bytes"])
@@ -164,6 +167,7 @@ class KeyWriter:
         self._blocks.write(heads.tobytes())
         self._scratch.write(afters)
         data["keys_bytes"] += int(sizes.sum())
+        data["blocks_crc"] = zlib.crc32(heads.tobytes(), data["blocks_crc"])
         data["states"].append(layer.states)
         data["afterstates"].append(layer.afters)
         data["scratch"].append([len(afters), zlib.crc32(afters)])
@@ -184,11 +188,24 @@ class KeyWriter:
             file.close()
 
 
+def _check_keys(record: Record) -> None:
+    """Cut off what does not count of the keys; a `TableError` if what does is not there."""
+    blocks = BLOCK_HEAD.itemsize * sum(map(blocks_of, record.data["states"]))
+    for name, size in ((KEYS, record.data["keys_bytes"]), (BLOCKS, blocks)):
+        path = record.folder / name
+        if not path.exists() or path.stat().st_size < size:
+            raise TableError(f"{path} ends too early; remove {path.parent} and begin anew")
+        os.truncate(path, size)
+    if zlib.crc32((record.folder / BLOCKS).read_bytes()) != record.data["blocks_crc"]:
+        raise TableError(f"{record.folder / BLOCKS} is damaged; remove its folder and begin anew")
+
+
 class LayerReader:
     """Reads layers again, afterstates too where the scratch file has them."""
 
     def __init__(self, record: Record) -> None:
         data = record.data
+        _check_keys(record)
         self.keys = KeyFile(record.folder, data["states"])
         self._scratch = data["scratch"]
         self._places = np.cumsum([0, *[size for size, _ in self._scratch]]).tolist()
@@ -223,39 +240,58 @@ class ValueWriter:
         self._file: BinaryIO | None = None
         self._unflushed = 0
         self._flushing: threading.Thread | None = None
+        self._failed: OSError | None = None
+        path = record.folder / VALUES
+        path.touch()
+        if record.data["valued"] and not (self._carry_is_sound() and self._are_kept(path, keep)):
+            # of a summary that is now wanted as a table, or damaged: they are found again
+            record.data.update(valued=0, crcs=[], terminals=0, starts={})
         if keep:
-            path = record.folder / VALUES
-            path.touch()
             self._file = path.open("r+b", buffering=0)
             self._file.truncate(self._places[-1] * kind.itemsize)
 
+    def _are_kept(self, path: Path, keep: bool) -> bool:
+        """Whether the values that count are in the file, if they are to be kept."""
+        if not keep:
+            return True
+        size = self._kind.itemsize
+        if path.stat().st_size != size * self._places[-1]:
+            return False
+        last = len(self._places) - 2
+        with path.open("rb") as file:
+            for back, crc in enumerate(self.record.data["crcs"]):
+                begin, end = self._places[last - back], self._places[last - back + 1]
+                file.seek(begin * size)
+                if zlib.crc32(file.read((end - begin) * size)) != crc:
+                    return False
+        return True
+
+    def _carry_is_sound(self) -> bool:
+        """Whether the values that were carried along are there."""
+        path = self._carry_path()
+        return path.exists() and zlib.crc32(path.read_bytes()) == self.record.data["carry"]
+
     def carried(self, numbers: list[int]) -> list[Floats]:
         """The values of layers that a commit carried along."""
-        path = self._carry_path()
         counts = [self.record.data["states"][number] for number in numbers]
-        try:
-            values = np.fromfile(path, "<f8")
-        except FileNotFoundError:
-            values = np.empty(0)
-        if len(values) != sum(counts) or zlib.crc32(values.tobytes()) != self.record.data["carry"]:
-            raise TableError(f"{path} is damaged; remove {path.parent} and begin anew")
-        found = np.split(values, np.cumsum(counts)[:-1])
+        found = np.split(np.fromfile(self._carry_path(), "<f8"), np.cumsum(counts)[:-1])
         self._carried.extend(zip(numbers, found, strict=True))
         return found
 
     def _carry_path(self) -> Path:
-        return self.record.folder / f"carry-{self.record.data['valued']}.tmp"
+        return self.record.folder / CARRY.format(self.record.data["valued"])
 
     def write(self, number: int, values: Floats, terminals: int, starts: dict[str, float]) -> None:
         """Write the values of a layer."""
         data = self.record.data
-        self._carried.append((number, values))
         crc = None
         if self._file is not None:
             stored = memoryview(np.ascontiguousarray(values, self._kind).data).cast("B")
             crc = zlib.crc32(stored)
             _write_at(self._file, stored, self._places[number] * self._kind.itemsize)
             self._unflushed += len(stored)
+        # only now, and all at once: the file may have refused
+        self._carried.append((number, values))
         data["valued"] += 1
         data["crcs"].append(crc)
         data["terminals"] = terminals
@@ -269,36 +305,54 @@ class ValueWriter:
         """Have the disk begin with what was written, while the work goes on."""
         if self._flushing is None or not self._flushing.is_alive():
             self._unflushed = 0
-            self._flushing = threading.Thread(target=self._sync)
+            self._flushing = threading.Thread(target=self._flush)
             self._flushing.start()
 
     def _sync(self) -> None:
         if self._file is not None:
             os.fsync(self._file.fileno())
 
+    def _flush(self) -> None:
+        try:
+            self._sync()
+        except OSError as error:  # the system tells of it only once
+            self._failed = error
+
     def commit(self) -> None:
         """Have all layers count that were written."""
-        self._sync()
+        self._finish_flushing()
         self._unflushed = 0
         old = set(self.record.folder.glob("carry-*.tmp"))
         carry = b"".join(values.astype("<f8").tobytes() for _, values in self._carried)
         path = self._carry_path()
-        with path.open("wb") as file:
+        part = path.with_name(f"{path.name}.part")
+        with part.open("wb") as file:
             file.write(carry)
             file.flush()
             os.fsync(file.fileno())
+        part.replace(path)
         self.record.data["carry"] = zlib.crc32(carry)
         self.record.commit()
         for other in old - {path}:
             other.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Bring everything to the disk and give the file back."""
+        """Give the file back."""
         if self._flushing is not None:
             self._flushing.join()
         if self._file is not None:
-            self._sync()
             self._file.close()
+
+    def finish(self) -> None:
+        """Bring everything to the disk."""
+        self._finish_flushing()
+
+    def _finish_flushing(self) -> None:
+        if self._flushing is not None:
+            self._flushing.join()
+        if self._failed is not None:
+            raise self._failed
+        self._sync()
 
 
 def _write_at(file: BinaryIO, data: memoryview, offset: int) -> None:

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -34,7 +31,7 @@ _STYLE: dict[Any, Any] = {
 def plot_survey(survey: Survey, folder: Path) -> list[Path]:
     """Save the pictures of a survey; where they are."""
     title = _title(survey.problem)
-    with plt.rc_context(_STYLE):
+    with mpl.rc_context(_STYLE):
         return [
             _save(_by_move(survey, title), folder / "by-move.png"),
             _save(_by_age(survey, title), folder / "by-age.png"),
@@ -45,8 +42,9 @@ def plot_survey(survey: Survey, folder: Path) -> list[Path]:
 def plot_sweep(rows: Sequence[dict[str, Any]], title: str, path: Path) -> Path:
     """Save the picture of how things depend on p4."""
     p4 = [row["p4"] for row in rows]
-    with plt.rc_context(_STYLE):
-        figure, (above, below) = plt.subplots(2, 1, figsize=(7.5, 7), sharex=True)
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(7.5, 7))
+        above, below = figure.subplots(2, 1, sharex=True)
         mean = np.array([row["value"] for row in rows])
         spread = np.array([row["deviation"] for row in rows])
         above.fill_between(p4, mean - spread, mean + spread, color=BLUE, alpha=0.15, lw=0)
@@ -56,7 +54,7 @@ def plot_sweep(rows: Sequence[dict[str, Any]], title: str, path: Path) -> Path:
         above.set_title(f"{title}: optimal play and the chance of a 4")
         tiles = sorted({tile for row in rows for tile in row["reach"]})
         shown = [t for t in tiles if min(row["reach"].get(t, 0.0) for row in rows) < 0.995]
-        colours = plt.get_cmap("viridis")(np.linspace(0, 0.85, max(1, len(shown))))
+        colours = mpl.colormaps["viridis"](np.linspace(0, 0.85, max(1, len(shown))))
         for tile, colour in zip(shown, colours, strict=False):
             chances = [row["reach"].get(tile, 0.0) for row in rows]
             below.plot(p4, chances, "o-", color=colour, ms=4, label=f"{tile}")
@@ -80,7 +78,6 @@ def _save(figure: Figure, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.tight_layout()
     figure.savefig(path, bbox_inches="tight")
-    plt.close(figure)
     return path
 
 
@@ -97,7 +94,8 @@ def _by_move(survey: Survey, title: str) -> Figure:
     """The gap by move number, and where games end."""
     moves = survey.by_move
     numbers = list(range(len(moves.visits)))
-    figure, (above, below) = plt.subplots(2, 1, figsize=(7.5, 6.5), sharex=True)
+    figure = Figure(figsize=(7.5, 6.5))
+    above, below = figure.subplots(2, 1, sharex=True)
     often = [visits > 1e-5 for visits in moves.visits]  # means over hardly any games say nothing
     gap = [g if seen else None for g, seen in zip(moves.gap, often, strict=True)]
     margin = [m if seen else None for m, seen in zip(moves.margin, often, strict=True)]
@@ -120,7 +118,8 @@ def _by_move(survey: Survey, title: str) -> Figure:
 def _by_age(survey: Survey, title: str) -> Figure:
     """How many states there are, and how much the moves differ, by age."""
     ages = survey.by_age
-    figure, (above, below) = plt.subplots(2, 1, figsize=(7.5, 6.5), sharex=True)
+    figure = Figure(figsize=(7.5, 6.5))
+    above, below = figure.subplots(2, 1, sharex=True)
     above.plot(ages.age, ages.states, color=BLUE, lw=1, label="states")
     above.plot(ages.age, ages.afterstates, color=ORANGE, lw=1, label="afterstates")
     above.set_ylabel("canonical boards of this age")
@@ -142,7 +141,8 @@ def _by_age(survey: Survey, title: str) -> Figure:
 def _tiles(survey: Survey, title: str) -> Figure:
     """The largest tile at the end, and the chance to reach each."""
     tiles = sorted(survey.reach)
-    figure, axes = plt.subplots(figsize=(7.5, 3.8))
+    figure = Figure(figsize=(7.5, 3.8))
+    axes = figure.subplots()
     places = np.arange(len(tiles))
     reach = [survey.reach[tile] for tile in tiles]
     final = [survey.final_tile.get(tile, 0.0) for tile in tiles]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -12,8 +13,11 @@ from lab2048.notation import short
 
 MAX_CELLS = 12
 """Larger boards make tiles that do not fit four bits, in more states than there are disks for."""
+NEVER = 15
+"""The rank of a tile that nobody makes on a board small enough to be solved."""
 START_KINDS = ("2+2", "2+4", "4+4")
 """The kinds of start, by the two tiles."""
+StartValues = dict[str, float | None]
 SCORE, REACH, WORST_CASE = "score", "reach", "worst-case"
 
 
@@ -52,7 +56,7 @@ class Problem:
         real = isinstance(self.gamma, Real) and not isinstance(self.gamma, bool)
         if not real or not 0 <= self.gamma <= 1:
             raise ValueError(f"gamma is a number from 0 to 1, not {short(self.gamma)}")
-        object.__setattr__(self, "gamma", float(self.gamma))
+        object.__setattr__(self, "gamma", float(self.gamma) + 0.0)  # -0.0 is 0.0
         if self.gamma != 1 and self.objective != SCORE:
             raise ValueError(f"gamma belongs to the objective score, not to {self.objective}")
 
@@ -110,7 +114,7 @@ class Problem:
     @property
     def stop(self) -> int:
         """The rank that ends the game when it is made; one that nobody makes if there is none."""
-        return self.tile.bit_length() - 1 if self.objective == REACH else 15
+        return self.tile.bit_length() - 1 if self.objective == REACH else NEVER
 
     @property
     def rule(self) -> tuple[float, float, float, float]:
@@ -122,11 +126,6 @@ class Problem:
             float(self.objective != REACH),
         )
 
-    @property
-    def max_age(self) -> int:
-        """An age that no state exceeds."""
-        return (1 << (self.rules.cells + 2)) - 4
-
     def starts(self) -> Iterator[tuple[str, float, Board]]:
         """Every start that has a chance: its kind, its chance, its canonical board."""
         rules = self.rules
@@ -136,6 +135,19 @@ class Problem:
                 tiles = sorted((1 << first.rank, 1 << second.rank))
                 chance = first.probability * second.probability
                 yield f"{tiles[0]}+{tiles[1]}", chance, second.board.canonical().board
+
+
+def start_values(problem: Problem, value_of: Callable[[Board], float]) -> StartValues:
+    """The value of a start drawn by the rules, and of each kind of start; None if it has no chance.
+
+    A kind's value is the mean over the positions of the two tiles.
+    """
+    found = [(kind, chance, value_of(board)) for kind, chance, board in problem.starts()]
+    values: StartValues = {"start": math.fsum(chance * value for _, chance, value in found)}
+    for kind in START_KINDS:  # all starts of a kind have the same chance
+        some = [value for name, _, value in found if name == kind]
+        values[kind] = math.fsum(some) / len(some) if some else None
+    return values
 
 
 def _not_an_objective(found: object) -> str:

@@ -1,27 +1,28 @@
 """Make a table: enumerate the layers, value them, and keep both safe on the way.
 
-The work is done by a `Crew`, the files are written and read by threads of their own. Every few
-seconds what has been written is brought to the disk and then counted in the record of the work. A
-run that was cut off is taken up there, and ends with the same bytes.
+The work is done by a `Crew`, which compresses, reads and writes along with it. Every few seconds
+what has been written is brought to the disk and then counted in the record of the work. A run that
+was cut off is taken up there, and ends with the same bytes.
 """
 
 from __future__ import annotations
 
 import errno
-import math
 import os
+import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lab2048.board import Words
-from lab2048.notation import short, whole
+from lab2048.notation import checked_threads, short
 from lab2048.solve.crew import Crew
 from lab2048.solve.keys import Floats
 from lab2048.solve.layers import Enumeration, Mover, afterstates
@@ -33,25 +34,26 @@ from lab2048.solve.making import (
     Record,
     ValueWriter,
 )
-from lab2048.solve.problem import START_KINDS, Problem
+from lab2048.solve.problem import Problem, start_values
 from lab2048.solve.store import (
     BLOCKS,
     FORMAT,
     KEYS,
     KINDS,
-    LOCK,
     MANIFEST,
-    PROGRESS,
     RUN,
-    SCRATCH,
     VALUES,
     TableError,
     age_of,
     checked_kind,
+    clear_away,
     default_folder,
+    expanded,
     file_facts,
+    is_whole,
     joined,
     locked,
+    other_files,
     read_json,
     sync,
     write_json,
@@ -92,27 +94,35 @@ def make_table(
     checked_kind(values)
     if keep not in ("table", "summary"):
         raise ValueError(f"keep is table or summary, not {short(keep)}")
-    workers = (os.cpu_count() or 1) if threads is None else whole(threads) or 0
-    if not 1 <= workers <= 1024:
-        raise ValueError(f"threads are a whole number from 1 to 1024, not {short(threads)}")
-    path = default_folder(problem, values) if folder is None else Path(folder).expanduser()
+    workers = checked_threads(threads)
+    path = default_folder(problem, values) if folder is None else expanded(folder)
     identity = {**problem.as_json(), "values": values}
     _check_folder(path)
     with locked(path):
         manifest = read_json(path / MANIFEST)
         if manifest is not None:
             _check_identity(path, manifest, identity)
+            if not is_whole(path, manifest):
+                manifest = None
         if manifest is None or (manifest["keep"] == "summary" and keep == "table"):
-            with Crew(workers) as crew, _told_when_full(path):
+            with _told_when_full(path), _stopped_between_layers() as look, Crew(workers) as crew:
                 (path / MANIFEST).unlink(missing_ok=True)
-                manifest = Job(problem, path, identity, keep, crew).run(progress)
-        _clear_away(path)
+
+                def tell(step: Step) -> None:
+                    progress(step)
+                    look()
+
+                manifest = Job(problem, path, identity, keep, crew).run(tell)
+        clear_away(path)
     return description(path, manifest)
 
 
 def description(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     """What is known about a finished table, and about the run that made it."""
-    run = read_json(path / RUN) or {}
+    try:
+        run = read_json(path / RUN) or {}
+    except TableError:  # it is only about how the table was made
+        run = {}
     names = ("board", "p4", "objective", "gamma", "states", "afterstates", "terminals", "max_age")
     return {
         **{name: manifest[name] for name in names},
@@ -127,16 +137,11 @@ def description(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_OURS = {KEYS, BLOCKS, VALUES, MANIFEST, RUN, PROGRESS, SCRATCH, LOCK}
-
-
 def _check_folder(path: Path) -> None:
     """A `TableError` if the folder is used for something else."""
     if path.exists() and not path.is_dir():
         raise TableError(f"{path} is a file; a table is a folder")
-    others = [child.name for child in path.iterdir()] if path.exists() else []
-    others = [n for n in others if n not in _OURS and not n.endswith((".part", ".tmp"))]
-    if others:
+    if others := other_files(path):
         raise TableError(f"{path} holds other files, such as {others[0]}; choose a new folder")
 
 
@@ -162,12 +167,31 @@ def _told_when_full(path: Path) -> Iterator[None]:
         raise
 
 
-def _clear_away(path: Path) -> None:
-    """Remove what was only of use while the table was being made."""
-    for name in (PROGRESS, *[child.name for child in path.glob("*.tmp")]):
-        (path / name).unlink(missing_ok=True)
-    for child in path.glob("*.part"):
-        child.unlink(missing_ok=True)
+@contextmanager
+def _stopped_between_layers() -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C wait until a layer is finished; a second one does not wait.
+
+    What is given is to be called between layers. Only the main thread can do this.
+    """
+    stop = False
+
+    def note(number: int, frame: object) -> None:
+        nonlocal stop
+        stop = True
+        signal.signal(signal.SIGINT, before)
+
+    def look() -> None:
+        if stop:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield look
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Job:
@@ -221,8 +245,11 @@ class Job:
                 while packing:
                     writer.write(packing.popleft())
                 data["enumerated"] = True
-            finally:
                 writer.commit()
+            except BaseException:
+                with suppress(OSError):
+                    writer.commit()
+                raise
         finally:
             writer.close()
 
@@ -230,11 +257,11 @@ class Job:
         """Write the values of all layers, oldest first."""
         data = self.record.data
         starts = {board.packed for _, _, board in self.problem.starts()}
+        reader = LayerReader(self.record)
+        writer = ValueWriter(self.record, KINDS[self.identity["values"]], self.keep == "table")
         left = len(data["states"]) - data["valued"]
         done, total = sum(data["states"][left:]), sum(data["states"])
         induction.terminals = data["terminals"]
-        reader = LayerReader(self.record)
-        writer = ValueWriter(self.record, KINDS[self.identity["values"]], self.keep == "table")
         try:
             if data["valued"]:
                 older = [n for n in (left + 1, left) if n < len(data["states"])]
@@ -258,8 +285,10 @@ class Job:
                     progress(Step("values", age_of(number), len(values), done, total))
                 while writing:
                     writing.popleft().result()
+                writer.finish()
             except BaseException:
-                writer.commit()
+                with suppress(OSError):  # the first error is the one to tell
+                    writer.commit()
                 raise
         finally:
             reader.close()
@@ -300,7 +329,7 @@ class Job:
             "afterstates": sum(data["afterstates"]),
             "terminals": data["terminals"],
             "max_age": age_of(max(n for n, count in enumerate(data["states"]) if count)),
-            "value": start_values(self.problem, data["starts"]),
+            "value": start_values(self.problem, lambda b: float(data["starts"][str(b.packed)])),
             "layers": {
                 "states": data["states"],
                 "afterstates": data["afterstates"],
@@ -330,24 +359,6 @@ def _starts_among(states: Words, values: Floats, starts: set[int]) -> dict[str, 
     """The values of those starts that are in a layer, by their keys."""
     keys = states.tolist()
     return {str(key): float(values[place]) for place, key in enumerate(keys) if key in starts}
-
-
-def start_values(problem: Problem, values: dict[str, float]) -> dict[str, float | None]:
-    """The value of a start drawn by the rules, and of each kind of start; None if it has no chance.
-
-    A kind's value is the mean over the positions of the two tiles.
-    """
-    kinds: dict[str, list[tuple[float, float]]] = {kind: [] for kind in START_KINDS}
-    for kind, chance, board in problem.starts():
-        kinds[kind].append((chance, values[str(board.packed)]))
-    every = [pair for pairs in kinds.values() for pair in pairs]
-    return {"start": _mean(every)} | {kind: _mean(pairs) for kind, pairs in kinds.items()}
-
-
-def _mean(pairs: list[tuple[float, float]]) -> float | None:
-    """The mean of values that have weights."""
-    weight = math.fsum(chance for chance, _ in pairs)
-    return math.fsum(chance * value for chance, value in pairs) / weight if pairs else None
 
 
 def peak_memory() -> int | None:

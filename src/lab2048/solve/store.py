@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 import zlib
@@ -31,12 +32,17 @@ Words = NDArray[np.uint64]
 FORMAT = 1
 BLOCK_KEYS = 1 << 15
 """Keys of a block. Like the codec's settings below, it is a constant of the format."""
-BLOCK = np.dtype([("first", "<u8"), ("offset", "<u8"), ("size", "<u4"), ("crc", "<u4")])
+BLOCK_HEAD = np.dtype([("first", "<u8"), ("offset", "<u8"), ("size", "<u4"), ("crc", "<u4")])
 """What `blocks.bin` says of a block: its first key, where it lies, how long it is, its checksum."""
 
 KEYS, BLOCKS, VALUES = "keys.bin", "blocks.bin", "values.bin"
 MANIFEST, RUN, PROGRESS = "manifest.json", "run.json", "progress.json"
-SCRATCH, LOCK = "afterstates.tmp", "lock"
+SCRATCH, CARRY, LOCK = "afterstates.tmp", "carry-{}.tmp", "lock"
+_OURS = re.compile(
+    r"keys\.bin|blocks\.bin|values\.bin|afterstates\.tmp|carry-\d+\.tmp|lock"
+    r"|(manifest|run|progress)\.json(\.[0-9a-f]+\.part)?|carry-\d+\.tmp\.part"
+)
+"""The names of all files that a table ever has."""
 KINDS: dict[str, np.dtype[Any]] = {"float64": np.dtype("<f8"), "float32": np.dtype("<f4")}
 
 
@@ -47,6 +53,28 @@ class TableError(ValueError):
 def tables_folder() -> Path:
     """Where tables are kept unless another place is named."""
     return home() / "tables"
+
+
+def expanded(path: Path | str) -> Path:
+    """A path with `~` spelt out, or a `ValueError` if there is no such user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{path}: there is no such user") from None
+
+
+def other_files(folder: Path) -> list[str]:
+    """The names of files in a folder that are not of a table."""
+    names = sorted(child.name for child in folder.iterdir()) if folder.is_dir() else []
+    return [name for name in names if not _OURS.fullmatch(name)]
+
+
+def clear_away(folder: Path) -> None:
+    """Remove what was only of use while a table was being made."""
+    for child in folder.iterdir():
+        if _OURS.fullmatch(child.name) and child.suffix in (".tmp", ".part"):
+            child.unlink(missing_ok=True)
+    (folder / PROGRESS).unlink(missing_ok=True)
 
 
 def default_folder(problem: Problem, values: str = "float64") -> Path:
@@ -100,13 +128,15 @@ class KeyFile:
     def __init__(self, folder: Path, counts: Sequence[int]) -> None:
         self.counts = counts
         self.starts = np.cumsum([0, *map(blocks_of, counts)]).tolist()
-        self.blocks = np.fromfile(folder / BLOCKS, BLOCK, self.starts[-1])
+        self.blocks = np.fromfile(folder / BLOCKS, BLOCK_HEAD, self.starts[-1])
         self._path = folder / KEYS
         self._file = os.open(self._path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
     def close(self) -> None:
         """Give the file back."""
-        os.close(self._file)
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
     def block(self, layer: int, number: int) -> Words:
         """The keys of one block of a layer."""
@@ -194,6 +224,18 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return found  # type: ignore[no-any-return]
 
 
+def is_whole(folder: Path, manifest: dict[str, Any]) -> bool:
+    """Whether all files of a finished table are there, as long as they should be."""
+    try:
+        return all(
+            (folder / name).stat().st_size == facts["bytes"]
+            and ("crc" not in facts or zlib.crc32((folder / name).read_bytes()) == facts["crc"])
+            for name, facts in manifest["files"].items()
+        )
+    except FileNotFoundError:
+        return False
+
+
 def file_facts(path: Path, checksum: bool) -> dict[str, int]:
     """What a manifest says of a file. Of the large ones it is the blocks that have checksums."""
     facts = {"bytes": path.stat().st_size}
@@ -216,6 +258,9 @@ def locked(folder: Path) -> Iterator[None]:
     """Be the only one who makes the table in a folder; the lock goes when the process does."""
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    if not _still_there(handle, folder / LOCK):  # the one who had it has just gone
+        os.close(handle)
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         if not _lock(handle) or not _still_there(handle, folder / LOCK):
             owner = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from lab2048.board import Words, all_cells, count, max_rank, merged, occupied
 from lab2048.jit import U, kernel
+from lab2048.notation import checked_threads
 from lab2048.solve.crew import Crew
 from lab2048.solve.expand import BLOCK, Sources, potential, smallest
 from lab2048.solve.games import perfect_games
@@ -31,15 +32,17 @@ from lab2048.solve.keys import Counts, Floats, Index, below, fill, find, region_
 from lab2048.solve.layers import Mover, afterstates
 from lab2048.solve.problem import SCORE
 from lab2048.solve.store import TableError, age_of
-from lab2048.solve.table import TOLERANCE, Table
+from lab2048.solve.table import Table
 from lab2048.solve.values import divided, value_afters_kernel
 
 Matrix = NDArray[np.float64]
 
 EXACT_CELLS = 9
 """On boards of up to so many cells the number of fours is carried along exactly."""
-SPREAD = 8
+DEVIATIONS = 8
 """How many standard deviations of the number of fours the columns go to either side."""
+AT_LEAST = 10
+"""And how many columns more: where 4s, or 2s, are rare, their number is not spread like a bell."""
 GAMES = 100_000
 """Games that are played where the figures by move are not found exactly."""
 
@@ -213,14 +216,15 @@ class Columns:
     def first(self, age: int) -> int:
         """The number of fours that the first column stands for."""
         mean, deviation = self._expected(age)
-        return max(0, math.floor(mean - SPREAD * deviation))
+        return max(0, math.floor(mean - DEVIATIONS * deviation) - AT_LEAST)
 
     def width(self, age: int) -> int:
         """How many columns there are, those of the moments included."""
         if not self._exact:
             return MOMENTS
         mean, deviation = self._expected(age)
-        return MOMENTS + math.ceil(mean + SPREAD * deviation) + 3 - self.first(age)
+        last = math.ceil(mean + DEVIATIONS * deviation) + AT_LEAST
+        return MOMENTS + 1 + last - self.first(age)
 
     def _expected(self, age: int) -> tuple[float, float]:
         """About how many fours there are at an age, and by how much that varies."""
@@ -349,9 +353,8 @@ class Walk:
     def _judge_lot(self, keys: Words, edges: Words, sources: Sources, judged: Matrix) -> Floats:
         """Compare the moves of some states; the shares of their moves."""
         shares = np.empty(len(edges))
-        kind = self.table.kind
-        tolerance = np.array([TOLERANCE[kind], 1024.0 if kind == "float64" else 1.0])
-        _check(self._judge(keys, edges, sources, self._afters.words, tolerance, judged, shares))
+        slack = np.array(self.table.slack)
+        _check(self._judge(keys, edges, sources, self._afters.words, slack, judged, shares))
         return shares
 
     def _spawn(self, layer: int, afters: Words, carried: Matrix) -> None:
@@ -491,7 +494,7 @@ def prepare(table: Table) -> None:
 def survey(
     table: Table,
     *,
-    threads: int = 1,
+    threads: int | None = None,
     by_move: bool = True,
     games: int = GAMES,
     seed: int = 0,
@@ -505,7 +508,7 @@ def survey(
     if table.problem.objective != SCORE:
         raise TableError(f"a survey is made of a table for the score, not for {table.problem.goal}")
     exact = by_move and table.rules.cells <= EXACT_CELLS
-    with Crew(threads) as crew:
+    with Crew(checked_threads(threads)) as crew:
         walk = Walk(table, crew, exact)
         tally = Tally(table, walk)
         done = 0

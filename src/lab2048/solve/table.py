@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lab2048.game import Board, Direction, Rules
-from lab2048.notation import short, whole
+from lab2048.game import Board, Direction, Rules, Spawn
+from lab2048.notation import checked_threads, short
 from lab2048.solve.problem import REACH, WORST_CASE, Problem
 from lab2048.solve.store import (
     BLOCK_KEYS,
@@ -29,17 +30,19 @@ from lab2048.solve.store import (
     KINDS,
     MANIFEST,
     PROGRESS,
-    RUN,
     VALUES,
     KeyFile,
     TableError,
     Words,
     age_of,
     default_folder,
+    locked,
+    other_files,
     read_json,
     tables_folder,
 )
 
+K = TypeVar("K")
 T = TypeVar("T")
 Floats = NDArray[np.float64]
 Position = Board | str | int
@@ -48,7 +51,7 @@ CACHE_BYTES = 1 << 30
 """How much memory decoded keys may take."""
 TOLERANCE = {"float64": 1e-12, "float32": 2.4e-7}
 """Moves count as equally good if their q differ by no more than this, relative to the numbers that
-were rounded (`Table.tolerance`). It is above what rounding can do (docs/formats.md)."""
+were rounded (`Table.tolerance`): well above the roundings that are found (docs/formats.md)."""
 
 
 class NotInTableError(KeyError, ValueError):
@@ -92,8 +95,12 @@ def find_table(problem: Problem) -> Path | None:
     """The folder of the finished table of a problem in the data folder, if there is one."""
     for kind in KINDS:
         folder = default_folder(problem, kind)
-        manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else None
-        if manifest is not None and manifest["keep"] == "table":
+        manifest = read_json(folder / MANIFEST)
+        if (
+            manifest is not None
+            and manifest.get("keep") == "table"
+            and all(manifest.get(name) == value for name, value in problem.as_json().items())
+        ):
             return folder
     return None
 
@@ -110,7 +117,7 @@ def open_table(
 
     A board is a `Rules` or a name such as `3x3`; then the other arguments say which of its tables.
     """
-    if isinstance(source, Path) or (isinstance(source, str) and Path(source).exists()):
+    if isinstance(source, Path) or (isinstance(source, str) and os.path.exists(source)):
         return Table(Path(source), cache_bytes=cache_bytes)
     if isinstance(source, Problem):
         problem = source
@@ -155,8 +162,7 @@ class Table:
         self.counts: list[int] = self.manifest["layers"]["states"]
         self.keys = KeyFile(folder, self.counts)
         self._firsts = np.cumsum([0, *self.counts]).tolist()
-        # "c": nothing is ever written, but kernels refuse arrays that are read-only
-        self._values = np.memmap(folder / VALUES, KINDS[self.kind], "c").view(np.ndarray)
+        self._values = np.memmap(folder / VALUES, KINDS[self.kind], "r").view(np.ndarray)
         self._blocks: Recent[tuple[int, int], Words] = Recent(cache_bytes // 4)
         self._layers: Recent[int, Decoded] = Recent(cache_bytes)
 
@@ -167,9 +173,11 @@ class Table:
         self.close()
 
     def close(self) -> None:
-        """Give the files back."""
+        """Give the files back; nothing can be looked up any more."""
         self.keys.close()
-        del self._values
+        self._blocks.clear()
+        self._layers.clear()
+        self._values = np.empty(0, KINDS[self.kind])
 
     @property
     def states(self) -> int:
@@ -218,16 +226,21 @@ class Table:
         """All optimal moves: those whose regret is within `tolerance`."""
         return tuple(d for d, move in self.moves(board).items() if move.optimal)
 
-    def tolerance(self, value: ArrayLike) -> Any:
-        """How far the q of two moves may be apart that count as equally good; value is their q.
+    @property
+    def slack(self) -> tuple[float, float]:
+        """What `tolerance` is made of: a factor, and the least value that it is applied to.
 
-        float64 values of scores are differences of numbers in the thousands, so 1024 is the least
-        value that the tolerance is a share of.
+        float64 values of scores are differences of numbers in the thousands.
         """
         least = {REACH: 0.0}.get(self.problem.objective, 1024.0 if self.kind == "float64" else 1.0)
-        return TOLERANCE[self.kind] * np.maximum(np.abs(value), least)
+        return TOLERANCE[self.kind], least
 
-    def spawns(self, after: Board) -> list[tuple[Any, float]]:
+    def tolerance(self, value: ArrayLike) -> Any:
+        """How far the q of two moves may be apart that count as equally good; value is their q."""
+        factor, least = self.slack
+        return factor * np.maximum(np.abs(value), least)
+
+    def spawns(self, after: Board) -> list[tuple[Spawn, float]]:
         """Every outcome of the spawn on an afterstate, with the value of the state it makes."""
         return [(spawn, self.value(spawn.board)) for spawn in self.rules.spawns(after)]
 
@@ -296,10 +309,10 @@ class Table:
         """
         from lab2048.solve.lookup import canonical_kernel
 
-        packed = np.ascontiguousarray(boards, np.uint64).ravel()
-        workers = (os.cpu_count() or 1) if threads is None else whole(threads) or 0
-        if workers < 1:
-            raise ValueError(f"threads are a whole number from 1, not {short(threads)}")
+        packed = _packed(boards)
+        workers = checked_threads(threads)
+        outside = packed >> np.uint64(4 * self.rules.cells) != 0  # of no board of this size
+        packed = np.where(outside, np.uint64(0), packed)
         self.compile()
         canonical, ages = np.empty_like(packed), np.empty(len(packed), np.int64)
         canonical_kernel(self.rules.rows, self.rules.cols)(packed, canonical, ages)
@@ -359,7 +372,10 @@ class Table:
         after_values[self._won(afters)] = 1.0
         scored = 0 if self.problem.objective == REACH else 1
         q = scored * rewards + self.problem.gamma * after_values
-        q[np.isnan(values)] = np.nan
+        known = ~np.isnan(values)
+        if np.isnan(after_values[known][afters[known] != 0]).any():
+            raise TableError(f"{self.path} is damaged: states that follow from others are missing")
+        q[~known] = np.nan
         found.q[run] = q
 
     def _after_values(self, layer: int, afters: Words) -> Floats:
@@ -399,7 +415,8 @@ class Table:
         keys = self.keys.layer(layer)
         starts = np.empty(REGIONS + 1, np.uint32)
         find_starts(keys, region_shift(self.rules.cells), starts)
-        return Decoded(keys, starts, self.layer_values(layer))
+        # a copy: kernels refuse arrays that may not be written to, as those of the mapped file
+        return Decoded(keys, starts, self.layer_values(layer).copy())
 
     # -- whole layers ----------------------------------------------------------------------------
 
@@ -413,43 +430,56 @@ class Table:
             yield age_of(layer), self.keys.layer(layer), self.layer_values(layer)
 
 
-K = TypeVar("K")
-
-
-class Recent(OrderedDict[K, T]):
-    """What was made lately, up to so many bytes."""
+class Recent(Generic[K, T]):
+    """What was made lately, up to so many bytes. Any thread may ask."""
 
     def __init__(self, room: int) -> None:
-        import threading
-
-        super().__init__()
-        self._room = room
-        self._used = 0
+        self._room, self._used = room, 0
+        self._kept: OrderedDict[K, T] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, name: K, make: Callable[[], T]) -> T:  # type: ignore[override]
+    def get(self, name: K, make: Callable[[], T]) -> T:
         """The thing of a name; if it is not there it is made."""
         with self._lock:
-            if name in self:
-                self.move_to_end(name)
-                return self[name]
+            if name in self._kept:
+                self._kept.move_to_end(name)
+                return self._kept[name]
         made = make()
         with self._lock:
-            if name not in self:
-                self[name] = made
+            if name not in self._kept:
+                self._kept[name] = made
                 self._used += _size(made)
-            while self._used > self._room and len(self) > 1:
-                self._used -= _size(self.popitem(last=False)[1])
+            while self._used > self._room and len(self._kept) > 1:
+                self._used -= _size(self._kept.popitem(last=False)[1])
         return made
 
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._kept.clear()
+            self._used = 0
 
-def _size(thing: object) -> int:
+
+def _packed(boards: ArrayLike) -> Words:
+    """Packed boards as they are given; what is no board becomes one that is in no table."""
+    try:
+        given = np.asarray(boards)
+    except (OverflowError, ValueError):
+        given = np.empty(1, object)
+    if given.size and given.dtype.kind not in "iu":
+        raise ValueError(f"packed boards are whole numbers below 2**64, not {given.dtype}")
+    given = np.ascontiguousarray(given).ravel()
+    return np.where(given < 0, 0, given).astype(np.uint64)
+
+
+def _size(thing: Any) -> int:
     """The bytes of decoded keys."""
-    return sum(a.nbytes for a in thing[:2]) if isinstance(thing, tuple) else int(thing.nbytes)  # type: ignore[attr-defined]
+    arrays = thing if isinstance(thing, tuple) else (thing,)
+    return sum(array.nbytes for array in arrays)
 
 
-def _checked_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a finished table whose files are all there, or a `TableError`."""
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a finished table, or a `TableError`."""
     if not folder.is_dir():
         raise TableError(f"there is no table in {folder}")
     manifest = read_json(folder / MANIFEST)
@@ -462,6 +492,12 @@ def _checked_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} is of format {short(manifest.get('format'))}; "
             f"this version of lab2048 reads format {FORMAT}"
         )
+    return manifest
+
+
+def _checked_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a finished table whose files are all there, or a `TableError`."""
+    manifest = read_manifest(folder)
     if manifest["keep"] != "table":
         raise TableError(f"only a summary of {folder.name} was kept; solve it with --keep table")
     for name in (KEYS, BLOCKS, VALUES):
@@ -479,27 +515,31 @@ def _checked_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def list_tables() -> list[tuple[Path, dict[str, Any] | None]]:
-    """Every folder of tables in the data folder, with its manifest, or None if it is unfinished."""
-    found: list[tuple[Path, dict[str, Any] | None]] = []
-    if tables_folder().is_dir():
-        for folder in sorted(tables_folder().iterdir()):
-            if (folder / MANIFEST).exists():
-                found.append((folder, read_json(folder / MANIFEST)))
-            elif (folder / PROGRESS).exists():
-                found.append((folder, None))
+def list_tables() -> list[tuple[Path, dict[str, Any] | str]]:
+    """Every table in the data folder: its folder, and its manifest or what is wrong with it."""
+    found: list[tuple[Path, dict[str, Any] | str]] = []
+    folders = sorted(tables_folder().iterdir()) if tables_folder().is_dir() else []
+    for folder in folders:
+        try:
+            manifest = read_json(folder / MANIFEST)
+        except TableError:
+            found.append((folder, "damaged"))
+            continue
+        if manifest is not None:
+            found.append((folder, manifest))
+        elif (folder / PROGRESS).exists():
+            found.append((folder, "unfinished"))
     return found
 
 
 def remove_table(folder: Path) -> int:
     """Remove a table, finished or not; how many bytes that frees."""
-    names = {child.name for child in folder.iterdir()} if folder.is_dir() else set()
-    if not names & {MANIFEST, PROGRESS}:
+    folder = folder.resolve()
+    if not (folder / MANIFEST).exists() and not (folder / PROGRESS).exists():
         raise TableError(f"there is no table in {folder}")
-    known = {KEYS, BLOCKS, VALUES, MANIFEST, RUN, PROGRESS, "lock"}
-    others = [n for n in sorted(names - known) if not n.endswith((".tmp", ".part"))]
-    if others:
+    if others := other_files(folder):
         raise TableError(f"{folder} also holds {others[0]}, so it is not removed")
-    size = sum(child.stat().st_size for child in folder.iterdir())
-    shutil.rmtree(folder)
+    with locked(folder):
+        size = sum(child.stat().st_size for child in folder.iterdir())
+        shutil.rmtree(folder)
     return size

@@ -12,7 +12,7 @@ import numpy as np
 from lab2048.board import Words, age
 from lab2048.jit import U, kernel
 from lab2048.solve.expand import smallest
-from lab2048.solve.problem import START_KINDS
+from lab2048.solve.problem import start_values
 from lab2048.solve.store import TableError, age_of
 from lab2048.solve.table import Table
 
@@ -95,14 +95,7 @@ def _residual(table: Table, keys: Words) -> float:
 
 def _check_starts(table: Table) -> None:
     """The values of the starts are those in the manifest."""
-    total, kinds = 0.0, {kind: [0.0, 0.0] for kind in START_KINDS}
-    for kind, chance, board in table.problem.starts():
-        worth = table.value(board)
-        total += chance * worth
-        kinds[kind][0] += chance
-        kinds[kind][1] += chance * worth
-    found: dict[str, float | None] = {"start": total}
-    found |= {kind: sum_ / weight if weight else None for kind, (weight, sum_) in kinds.items()}
+    found = start_values(table.problem, table.value)
     for name, stated in table.start_value.items():
         value = found[name]
         if value is None or stated is None:

@@ -1,0 +1,45 @@
+"""Numbers, chances, sizes and times as people read them."""
+
+from __future__ import annotations
+
+
+def number(value: float | None) -> str:
+    """A value with as many digits as tell something."""
+    if value is None:
+        return "-"
+    return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.6g}"
+
+
+def percent(chance: float) -> str:
+    """A chance in a column of nine characters."""
+    return f"{100 * chance:8.4f}%"
+
+
+def size(count: int) -> str:
+    """Bytes, for people."""
+    amount = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if amount < 1000:
+            return (
+                f"{amount:.0f} {unit}"
+                if unit == "bytes" or amount >= 100
+                else f"{amount:.3g} {unit}"
+            )
+        amount /= 1000
+    return f"{amount:,.3g} TB"
+
+
+def duration(seconds: float) -> str:
+    """A length of time, for people."""
+    if seconds < 1:
+        return "a second"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 100 * 3600 else f"{seconds / 86400:,.0f} days"
+
+
+def precise(value: float) -> str:
+    """A value with the digits that tell moves apart; a small one with more of them."""
+    return f"{value:,.4f}" if abs(value) >= 0.01 or value == 0 else f"{value:.3g}"

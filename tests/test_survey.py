@@ -22,7 +22,10 @@ from lab2048.solve.survey import survey
 from lab2048.solve.table import open_table
 from lab2048.solve.tree import draw_tree
 
-pytestmark = pytest.mark.skipif(not WITH_JIT, reason="takes too long without the JIT")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not WITH_JIT, reason="takes too long without the JIT"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,10 @@ from lab2048.solve.store import TableError
 from lab2048.solve.table import NotInTableError, Table, open_table, remove_table
 from lab2048.solve.verify import verify
 
-pytestmark = pytest.mark.skipif(not WITH_JIT, reason="takes too long without the JIT")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not WITH_JIT, reason="takes too long without the JIT"),
+]
 
 FILES = ("keys.bin", "blocks.bin", "values.bin", "manifest.json")
 
@@ -314,7 +317,6 @@ def same_bytes(one, other):
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 def test_killed_at_any_layer_it_goes_on_and_ends_with_the_same_bytes(tmp_path, kind):
     whole = tmp_path / "whole"
@@ -373,7 +375,6 @@ def test_stopped_in_the_middle_nothing_is_lost(tmp_path, made, monkeypatch):
     assert same_bytes(made, tmp_path / "t")
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_said_and_survived(tmp_path, made):
     """No file may grow past some size, as on a disk without room."""
     folder = tmp_path / "t"

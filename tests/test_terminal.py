@@ -14,6 +14,8 @@ import pytest
 
 from lab2048 import Direction, Game, Rules
 
+pytestmark = pytest.mark.slow  # every test starts a terminal of its own
+
 ARROWS = {
     Direction.UP: "\x1b[A",
     Direction.DOWN: "\x1b[B",

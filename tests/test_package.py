@@ -22,6 +22,7 @@ ORDER = [
     "notation",
     "chance",
     "jit",
+    "intrinsics",
     "board",
     "game",
     "palette",

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from lab2048.board import table as slides
 from lab2048.game import Board
-from lab2048.jit import U
+from lab2048.jit import U, kernel
 from lab2048.solve import crew as crew_module
 from lab2048.solve import keys as keys_module
 from lab2048.solve.crew import Crew
-from lab2048.solve.expand import WIN, moves_kernel, pairs
+from lab2048.solve.expand import BLOCK, WIN, moves_kernel, pairs
 from lab2048.solve.layers import Enumeration, Mover, afterstates
 from lab2048.solve.problem import Problem
 from lab2048.solve.solver import make_table
@@ -147,22 +147,25 @@ def test_an_index_finds_every_key_and_no_other(low_bits):
             lot, values[:half] if lot is lots[0] else values[half:], index.words, begin
         )
     wanted = rng.permutation(keys)
-    out, missed = np.empty(len(keys)), np.empty(len(keys), np.int64)
-    floats = index.words.view(np.float64)
-    assert find_all(wanted, index.words, floats, out, missed) == 0
-    assert (out == values[np.searchsorted(keys, wanted)]).all()
+    found, lost = find_all(wanted, index.words)
+    assert lost == 0 and (found == values[np.searchsorted(keys, wanted)]).all()
     absent = np.setdiff1d(keys + U(1 << 30), keys)
-    assert find_all(absent, index.words, floats, out, missed) == len(absent)
+    assert find_all(absent, index.words)[1] == len(absent)
 
 
-def find_all(keys, words, floats, out, missed):
-    from lab2048.jit import kernel
+def find_all(keys, words):
+    """What an index has for keys, and how many it does not have."""
 
     @kernel("int64(uint64[::1], uint64[::1], float64[::1], float64[::1], int64[::1])")
-    def call(keys, words, floats, out, missed):
+    def find_block(keys, words, floats, out, missed):
         return keys_module.find(keys, 0, len(keys), words, floats, out, missed)
 
-    return call(keys, words, floats, out, missed)
+    out, missed, lost = np.empty(len(keys)), np.empty(BLOCK, np.int64), 0
+    for start in range(0, len(keys), BLOCK):
+        part = keys[start : start + BLOCK]
+        floats = words.view(np.float64)
+        lost += find_block(part, words, floats, out[start : start + BLOCK], missed)
+    return out, lost
 
 
 # -- layers ------------------------------------------------------------------------------------

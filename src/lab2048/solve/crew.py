@@ -11,15 +11,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from lab2048.jit import IN_PYTHON, kernel
+from lab2048.intrinsics import load_fresh
+from lab2048.jit import kernel
 
 T = TypeVar("T")
 Counts = NDArray[np.int64]
@@ -30,35 +28,14 @@ PATIENCE = 100_000
 """How often a thread looks out for work before it goes to sleep; a few tenths of a millisecond."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def load_fresh(context: Any, array: Any, place: Any) -> Any:
-    """A number of an array as other threads have left it; a plain read may be of long ago."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = signature.args[0]
-        view = context.make_array(kind)(context, builder, arguments[0])
-        pointer = cgutils.get_item_pointer(context, builder, kind, view, [arguments[1]])
-        return builder.load_atomic(pointer, "acquire", 8)
-
-    return types.int64(array, place), generate
-
-
-if IN_PYTHON:
-
-    def look_out(box: Counts, place: int, seen: int, patience: int) -> int:
-        """The number at a place of the box."""
-        return int(box[place])
-
-else:
-
-    @kernel("int64(int64[::1], int64, int64, int64)")
-    def look_out(box: Counts, place: int, seen: int, patience: int) -> int:
-        """The number at a place of the box as soon as it is another, or the same after a while."""
-        found = seen
-        while found == seen and patience > 0:
-            found = load_fresh(box, place)
-            patience -= 1
-        return found
+@kernel("int64(int64[::1], int64, int64, int64)")
+def look_out(box: Counts, place: int, seen: int, patience: int) -> int:
+    """The number at a place of the box as soon as it is another, or the same after a while."""
+    found = seen
+    while found == seen and patience > 0:
+        found = load_fresh(box, place)
+        patience -= 1
+    return found
 
 
 class Crew:

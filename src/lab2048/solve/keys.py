@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.board import GOLDEN, LOW_HALF, Words
+from lab2048.intrinsics import lowest_bit, match_four, prefetch
 from lab2048.jit import U, fragment, kernel
 from lab2048.solve.expand import BLOCK, WIN
 
@@ -236,23 +237,9 @@ def line_after(line: U, head: U) -> U:
 
 
 @fragment
-def place_of(key: U, line: U, words: Words) -> U:
-    """Where in a line the key is; if it is not there, any place of the line."""
-    second = U(words[line + U(1)] == key)
-    third = U(words[line + U(2)] == key)
-    fourth = U(words[line + U(3)] == key)
-    return line + (second + third * U(2) + fourth * U(3))
-
-
-@fragment
 def keys_in(line: U, words: Words) -> U:
-    """How many keys a line has."""
-    return (
-        U(words[line] != U(0))
-        + U(words[line + U(1)] != U(0))
-        + U(words[line + U(2)] != U(0))
-        + U(words[line + U(3)] != U(0))
-    )
+    """How many keys a line has: they come before the free places."""
+    return lowest_bit(match_four(words, line, U(0)) | U(16))
 
 
 @kernel("void(uint64[::1], float64[::1], uint64[::1], uint64)")
@@ -264,17 +251,18 @@ def fill(keys: Words, values: Floats, words: Words, begin: U) -> None:
     """
     words[begin : lay_out(keys, words, begin)] = U(0)
     floats = words.view(np.float64)
-    later = np.empty(BLOCK, np.uint64)
+    later, lines = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     for start in range(U(0), U(len(keys)), U(BLOCK)):
-        waiting = 0
-        for i in range(start, min(start + U(BLOCK), U(len(keys)))):
-            line = line_of(keys[i], head_of(keys[i], words))
-            used = keys_in(line, words)
-            place = line + min(used, U(3))
+        size, waiting = min(U(BLOCK), U(len(keys)) - start), 0
+        for i in range(size):
+            lines[i] = line_of(keys[start + i], head_of(keys[start + i], words))
+        for i in range(size):
+            used = keys_in(lines[i], words)
+            place = lines[i] + min(used, U(3))
             fits = used < U(4)
-            words[place] = keys[i] if fits else words[place]
-            floats[place + U(4)] = values[i] if fits else floats[place + U(4)]
-            later[waiting] = i
+            words[place] = keys[start + i] if fits else words[place]
+            floats[place + U(4)] = values[start + i] if fits else floats[place + U(4)]
+            later[waiting] = start + i
             waiting += int(not fits)
         for w in range(waiting):
             head = head_of(keys[later[w]], words)
@@ -296,30 +284,33 @@ def find(
     out: Floats,
     missed: Counts,
 ) -> int:
-    """The values of keys[start : start + size]; how many are not in the index.
+    """The values of keys[start : start + size], at most `BLOCK`; how many are not in the index.
 
-    First every key's own line, without a branch; then those that are elsewhere. A `WIN` is
-    worth 1.
+    First where each key is to be looked for, so that the memory may be on its way; then what is in
+    its own line, without a branch; then those that are elsewhere. A `WIN` is worth 1.
     """
-    missing = 0
+    lines = np.empty(BLOCK, np.uint64)
     for i in range(U(size)):
         key = keys[U(start) + i]
-        place = place_of(key, line_of(key, head_of(key, words)), words)
-        out[i] = floats[place + U(4)]
+        lines[i] = line_of(key, head_of(key, words))
+        prefetch(words, lines[i])
+    missing = 0
+    for i in range(U(size)):
+        match = match_four(words, lines[i], keys[U(start) + i])
+        out[i] = floats[lines[i] + U(4) + (lowest_bit(match | U(8)) & U(3))]
         missed[missing] = i
-        missing += int(words[place] != key)
+        missing += int(match == U(0))
     lost = 0
     for m in range(missing):
         key = keys[start + missed[m]]
         if key == WIN:
             out[missed[m]] = 1.0
             continue
-        head = head_of(key, words)
-        line = line_of(key, head)
-        place = place_of(key, line, words)
-        while words[place] != key and keys_in(line, words) == U(4):
+        head, line = head_of(key, words), lines[missed[m]]
+        match = U(0)
+        while match == U(0) and keys_in(line, words) == U(4):
             line = line_after(line, head)
-            place = place_of(key, line, words)
-        lost += int(words[place] != key)
-        out[missed[m]] = floats[place + U(4)]
+            match = match_four(words, line, key)
+        lost += int(match == U(0))
+        out[missed[m]] = floats[line + U(4) + (lowest_bit(match | U(8)) & U(3))]
     return lost

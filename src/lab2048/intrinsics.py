@@ -1,0 +1,96 @@
+"""What the processor can do and Numba does not offer: pieces of LLVM code for kernels.
+
+With NUMBA_DISABLE_JIT=1 plain Python does the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from lab2048.jit import IN_PYTHON, U
+
+Words = NDArray[np.uint64]
+Counts = NDArray[np.int64]
+
+
+def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """The address of an array's element: the first two arguments of every function here."""
+    kind = signature.args[0]
+    view = context.make_array(kind)(context, builder, arguments[0])
+    return cgutils.get_item_pointer(context, builder, kind, view, [arguments[1]])
+
+
+def _fresh(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    pointer = _pointer(context, builder, signature, arguments)
+    return builder.load_atomic(pointer, "acquire", 8)
+
+
+def _match(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    four = ir.VectorType(ir.IntType(64), 4)
+    pointer = _pointer(context, builder, signature, arguments)
+    words = builder.load(builder.bitcast(pointer, four.as_pointer()), align=8)
+    wanted = ir.Constant(four, ir.Undefined)
+    for place in range(4):
+        wanted = builder.insert_element(wanted, arguments[2], ir.IntType(32)(place))
+    equal = builder.bitcast(builder.icmp_unsigned("==", words, wanted), ir.IntType(4))
+    return builder.zext(equal, ir.IntType(64))
+
+
+def _lowest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.cttz(arguments[0], ir.IntType(1)(0))
+
+
+def _prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    call = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    function = cgutils.get_or_insert_function(builder.module, call, "llvm.prefetch.p0")
+    pointer = builder.bitcast(_pointer(context, builder, signature, arguments), byte)
+    builder.call(function, [pointer, number(0), number(3), number(1)])  # to read, keep, data
+    return context.get_dummy_value()
+
+
+if IN_PYTHON:
+
+    def load_fresh(array: Counts, place: int) -> int:
+        """A number of an array as other threads have left it."""
+        return int(array[place])
+
+    def match_four(words: Words, place: U, key: U) -> U:
+        """Which of the four words from a place on are a key: bit n for the n-th."""
+        return U(sum(1 << n for n in range(4) if words[int(place) + n] == key))
+
+    def lowest_bit(mask: U) -> U:
+        """The number of the lowest bit that is set; the mask is not 0."""
+        return U((int(mask) & -int(mask)).bit_length() - 1)
+
+    def prefetch(words: Words, place: U) -> None:
+        """Have the words at a place brought near, for they are needed soon."""
+
+else:
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def load_fresh(context: Any, array: Any, place: Any) -> Any:
+        """A number of an array as other threads have left it; a plain read may be of long ago."""
+        return types.int64(array, place), _fresh
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def match_four(context: Any, words: Any, place: Any, key: Any) -> Any:
+        """Which of the four words from a place on are a key: bit n for the n-th."""
+        return types.uint64(words, place, key), _match
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def lowest_bit(context: Any, mask: Any) -> Any:
+        """The number of the lowest bit that is set; the mask is not 0."""
+        return types.uint64(mask), _lowest
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def prefetch(context: Any, words: Any, place: Any) -> Any:
+        """Have the words at a place brought near, for they are needed soon."""
+        return types.void(words, place), _prefetch

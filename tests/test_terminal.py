@@ -42,6 +42,8 @@ class Session:
             encoding="utf-8",
             timeout=20,
             env={**os.environ, "LAB2048_HOME": str(home), "TERM": "xterm-256color"},
+            # tests that run in the background of a shell ignore Ctrl-C, and so would the command
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def text(self):

@@ -293,8 +293,9 @@ def bench_solve(as_json: JsonOption = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from lab2048.bench import bench_solve
+    from lab2048.bench import bench_solve, prepare_solve
 
+    prepare_solve()
     with Console(stderr=True).status("measuring") as status:
         figures = bench_solve(lambda text: status.update(f"measuring {text}"))
     if as_json:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 
 import naive
 import pytest
@@ -60,3 +63,47 @@ def grids(draw, largest=14, ranks=None):
     cells = draw(st.lists(kind, min_size=rows * cols, max_size=rows * cols))
     tiles = [2**rank if rank else 0 for rank in cells]
     return [tiles[r * cols : (r + 1) * cols] for r in range(rows)]
+
+
+# -- tables ------------------------------------------------------------------------------------
+
+FILES = ("keys.bin", "blocks.bin", "values.bin", "manifest.json")
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """The folder of a table of 3x2."""
+    from lab2048.solve.problem import Problem
+    from lab2048.solve.solver import make_table
+
+    folder = tmp_path_factory.mktemp("tables") / "3x2"
+    make_table(Problem.of("3x2"), folder)
+    return folder
+
+
+@pytest.fixture
+def copy(made, tmp_path):
+    """A copy of it, to be damaged."""
+    return shutil.copytree(made, tmp_path / "copy")
+
+
+def flip(path, place):
+    """Change one bit of a file."""
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+
+
+def same_bytes(one, other):
+    """Whether two finished tables are the same."""
+    names = {path.name for path in one.iterdir()} - {"run.json"}
+    assert names == {path.name for path in other.iterdir()} - {"run.json"} == set(FILES)
+    return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
+
+
+def run_command(*arguments, code=0):
+    """What a command of a process of its own prints; it has to end with this code."""
+    run = [sys.executable, "-m", "lab2048", *arguments]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 from fractions import Fraction
 from xml.etree import ElementTree
 
 import naive
 import pytest
-from conftest import WITH_JIT
+from conftest import WITH_JIT, run_command
 
 from lab2048.solve import survey as survey_module
 from lab2048.solve.problem import Problem
@@ -170,29 +167,22 @@ def test_the_tree_shows_every_state(tables):
 # -- the command line ----------------------------------------------------------------------------
 
 
-def command(*arguments, code=0):
-    run = [sys.executable, "-m", "lab2048", *arguments]
-    done = subprocess.run(run, capture_output=True, text=True, check=False, env=dict(os.environ))
-    assert done.returncode == code, done.stderr
-    return done
-
-
 def test_survey_on_the_command_line(warm_home):
-    text = command("survey", "2x2").stdout
+    text = run_command("survey", "2x2").stdout
     assert "66.96 on average" in text and "96.2511%" in text and "share a state's visits" in text
     folder = warm_home / "surveys" / "2x2-score"
     assert {path.name for path in folder.iterdir()} == {
         *("by-move.png", "by-age.png", "tiles.png", "survey.json")
     }
-    found = json.loads(command("survey", "2x2", "--json").stdout)
+    found = json.loads(run_command("survey", "2x2", "--json").stdout)
     assert found["score"]["mean"] == pytest.approx(found["value"]["start"])
-    assert command("survey", "2x2", "--tree").stdout.startswith("saved ")
+    assert run_command("survey", "2x2", "--tree").stdout.startswith("saved ")
     assert (folder / "tree.svg").read_text().startswith("<svg")
-    rows = json.loads(command("survey", "2x2", "--p4", "0,0.1,1", "--json").stdout)["rows"]
+    rows = json.loads(run_command("survey", "2x2", "--p4", "0,0.1,1", "--json").stdout)["rows"]
     assert [row["p4"] for row in rows] == [0, 0.1, 1]
     assert [row["value"] for row in rows] == pytest.approx([68.0, 66.9641494571, 136.0])
     assert (warm_home / "surveys" / "2x2-score-by-p4" / "p4.png").exists()
-    assert "deviation" in command("survey", "2x2", "--p4", "0,0.1").stdout
-    error = command("survey", "2x2", "--p4", "0,x", code=2).stderr
+    assert "deviation" in run_command("survey", "2x2", "--p4", "0,0.1").stdout
+    error = run_command("survey", "2x2", "--p4", "0,x", code=2).stderr
     assert error == "lab2048: --p4 is a number or several with commas, such as 0,0.1, not 'x'\n"
-    assert "--tree is for 2x2" in command("survey", "3x2", "--tree", code=2).stderr
+    assert "--tree is for 2x2" in run_command("survey", "3x2", "--tree", code=2).stderr

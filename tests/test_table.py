@@ -1,27 +1,20 @@
-"""Tables: probing, damage, and making them in spite of everything."""
+"""Tables: probing one board and many, damage, and the command line."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
-from conftest import WITH_JIT
+from conftest import FILES, WITH_JIT, flip, run_command
 
 from lab2048.game import Board, Direction
-from lab2048.solve import crew as crew_module
-from lab2048.solve import making
 from lab2048.solve.problem import Problem
 from lab2048.solve.solver import make_table
 from lab2048.solve.store import TableError
-from lab2048.solve.table import NotInTableError, Table, open_table, remove_table
+from lab2048.solve.table import NotInTableError, open_table
 from lab2048.solve.verify import verify
 
 pytestmark = [
@@ -29,32 +22,10 @@ pytestmark = [
     pytest.mark.skipif(not WITH_JIT, reason="takes too long without the JIT"),
 ]
 
-FILES = ("keys.bin", "blocks.bin", "values.bin", "manifest.json")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """The folder of a table of 3x2."""
-    folder = tmp_path_factory.mktemp("tables") / "3x2"
-    make_table(Problem.of("3x2"), folder)
-    return folder
-
-
-@pytest.fixture
-def copy(made, tmp_path):
-    """A copy of it, to be damaged."""
-    return shutil.copytree(made, tmp_path / "copy")
-
 
 def check(folder):
     with open_table(folder) as table:
         verify(table)
-
-
-def flip(path, place):
-    data = bytearray(path.read_bytes())
-    data[place] ^= 1
-    path.write_bytes(data)
 
 
 # -- one board ---------------------------------------------------------------------------------
@@ -291,187 +262,11 @@ def test_what_is_wrong_with_a_folder_is_said(copy, tmp_path):
         open_table(copy)
 
 
-# -- making a table, in spite of everything ----------------------------------------------------
-
-STEPS = """
-import os, random, signal, sys
-from lab2048.solve import crew as crew_module
-from lab2048.solve import making
-from lab2048.solve.problem import Problem
-from lab2048.solve.solver import make_table
-making.COMMIT_SECONDS = float(sys.argv[4])
-steps, fatal = 0, int(sys.argv[3])
-def progress(step):
-    global steps
-    steps += 1
-    if steps == fatal:
-        os.kill(os.getpid(), signal.SIGKILL)
-make_table(Problem.of("3x2"), sys.argv[1], values=sys.argv[2], threads=2, progress=progress)
-print("done")
-"""
-
-
-def same_bytes(one, other):
-    names = {path.name for path in one.iterdir()} - {"run.json"}
-    assert names == {path.name for path in other.iterdir()} - {"run.json"} == set(FILES)
-    return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
-
-
-@pytest.mark.parametrize("kind", ["float64", "float32"])
-def test_killed_at_any_layer_it_goes_on_and_ends_with_the_same_bytes(tmp_path, kind):
-    whole = tmp_path / "whole"
-    make_table(Problem.of("3x2"), whole, values=kind, threads=1)
-    rng = random.Random(kind)
-    for attempt in range(3):
-        folder, kills = tmp_path / f"{attempt}", 0
-        while True:
-            run = [sys.executable, "-c", STEPS, str(folder), kind, str(rng.randint(1, 140)), "0"]
-            done = subprocess.run(run, capture_output=True, text=True, check=False)
-            if done.returncode == 0:
-                break
-            assert done.returncode == -signal.SIGKILL, done.stderr
-            assert not (folder / "manifest.json").exists()
-            with pytest.raises(TableError):
-                open_table(folder)
-            kills += 1
-        assert kills > 0
-        assert same_bytes(whole, folder)
-        assert json.loads((folder / "run.json").read_text())["runs"] > 1
-
-
-def test_a_lost_scratch_file_is_made_up_for(tmp_path, made):
-    folder = tmp_path / "t"
-    run = [sys.executable, "-c", STEPS, str(folder), "float64", "200", "0"]
-    subprocess.run(run, capture_output=True, check=False)
-    assert (folder / "progress.json").exists()
-    (folder / "afterstates.tmp").write_bytes(b"rubbish")
-    make_table(Problem.of("3x2"), folder)
-    assert same_bytes(made, folder)
-
-
-def test_a_damaged_record_of_the_work_is_said(tmp_path):
-    folder = tmp_path / "t"
-    run = [sys.executable, "-c", STEPS, str(folder), "float64", "200", "0"]
-    subprocess.run(run, capture_output=True, check=False)
-    flip(folder / "progress.json", 200)
-    with pytest.raises(TableError, match=r"progress.json is damaged"):
-        make_table(Problem.of("3x2"), folder)
-
-
-def test_stopped_in_the_middle_nothing_is_lost(tmp_path, made, monkeypatch):
-    """Ctrl-C commits what was done."""
-    monkeypatch.setattr(making, "COMMIT_SECONDS", 1000.0)
-    for stage in ("enumerate", "values"):
-
-        def progress(step, stage=stage):
-            if step.stage == stage and step.age == 100:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            make_table(Problem.of("3x2"), tmp_path / "t", progress=progress)
-        record = json.loads((tmp_path / "t" / "progress.json").read_text())
-        assert len(record["states"]) > 40 and (stage == "enumerate" or record["valued"] > 70)
-    make_table(Problem.of("3x2"), tmp_path / "t")
-    assert same_bytes(made, tmp_path / "t")
-
-
-def test_a_full_disk_is_said_and_survived(tmp_path, made):
-    """No file may grow past some size, as on a disk without room."""
-    folder = tmp_path / "t"
-    for blocks in (8, 40, 100):
-        limited = f'ulimit -f {blocks}; exec "$0" "$@"'
-        run = [
-            "bash",
-            "-c",
-            limited,
-            sys.executable,
-            "-m",
-            "lab2048",
-            "solve",
-            "3x2",
-            "--out",
-            str(folder),
-        ]
-        done = subprocess.run(run, capture_output=True, text=True, check=False)
-        assert done.returncode == 1
-        (line,) = [text for text in done.stderr.splitlines() if text.startswith("lab2048: /")]
-        assert "File too large; make room and run the command again: it goes on" in line
-    make_table(Problem.of("3x2"), folder)
-    assert same_bytes(made, folder)
-
-
-def test_two_at_once_do_not_get_in_each_others_way(tmp_path, made):
-    folder = tmp_path / "t"
-    slow = STEPS.replace(
-        "steps += 1", "steps += 1; print('step', flush=True); sys.stdin.readline()"
-    )
-    run = [sys.executable, "-c", slow, str(folder), "float64", "0", "3"]
-    first = subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert first.stdout.readline() == "step\n"
-    with pytest.raises(TableError, match=f"being made by another process, number {first.pid}"):
-        make_table(Problem.of("3x2"), folder)
-    first.communicate("\n" * 1000)
-    assert first.returncode == 0
-    assert same_bytes(made, folder)
-
-
-def test_a_folder_of_something_else_is_left_alone(tmp_path, made):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("dear")
-    with pytest.raises(TableError, match=r"holds other files, such as thesis.tex"):
-        make_table(Problem.of("2x2"), tmp_path / "mine")
-    with pytest.raises(TableError, match="its board is 3x2, not 2x2"):
-        make_table(Problem.of("2x2"), made)
-    with pytest.raises(TableError, match="its values is float64, not float32"):
-        make_table(Problem.of("3x2"), made, values="float32")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(TableError, match="is a file; a table is a folder"):
-        make_table(Problem.of("2x2"), tmp_path / "file")
-
-
-def test_a_finished_table_is_not_made_again(made):
-    before = {path: path.stat().st_mtime_ns for path in made.iterdir()}
-    found = make_table(Problem.of("3x2"), made)
-    assert found["states"] == 21_752 and found["table"] == str(made)
-    assert {path: path.stat().st_mtime_ns for path in made.iterdir()} == before
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"threads": 0}, "threads are a whole number"),
-        ({"threads": 1.5}, "threads are a whole number"),
-        ({"values": "float16"}, "values are stored as float64 or float32"),
-        ({"keep": "all"}, "keep is table or summary"),
-    ],
-)
-def test_wrong_options_are_refused(tmp_path, options, message):
-    with pytest.raises(ValueError, match=message):
-        make_table(Problem.of("2x2"), tmp_path / "t", **options)
-    assert not (tmp_path / "t").exists()
-
-
-def test_opening_takes_no_time(made):
-    times = []
-    for _ in range(20):
-        began = time.perf_counter()
-        Table(made).close()
-        times.append(time.perf_counter() - began)
-    assert min(times) < 0.05
-
-
 # -- the command line ----------------------------------------------------------------------------
 
 
-def command(*arguments, code=0):
-    run = [sys.executable, "-m", "lab2048", *arguments]
-    done = subprocess.run(run, capture_output=True, text=True, check=False, env=dict(os.environ))
-    assert done.returncode == code, done.stderr
-    return done
-
-
 def test_solve_and_tables_on_the_command_line(warm_home):
-    found = json.loads(command("solve", "2x2", "--json").stdout)
+    found = json.loads(run_command("solve", "2x2", "--json").stdout)
     assert list(found)[:9] == [
         *("board", "p4", "objective", "gamma", "states", "afterstates", "terminals", "max_age"),
         "value",
@@ -481,27 +276,30 @@ def test_solve_and_tables_on_the_command_line(warm_home):
     folder = warm_home / "tables" / "2x2-score"
     assert found["table"] == str(folder)
     assert found["table_bytes"] == sum((folder / name).stat().st_size for name in FILES[:3])
-    text = command("solve", "2x2", "--objective", "reach:16").stdout
+    text = run_command("solve", "2x2", "--objective", "reach:16").stdout
     assert "41 (6 of them terminal)" in text
-    listed = command("table", "list").stdout
+    listed = run_command("table", "list").stdout
     assert "2x2-score" in listed and "67.70" in listed and "reach:16" in listed
-    assert [row["states"] for row in json.loads(command("table", "list", "--json").stdout)] == [
+    assert [row["states"] for row in json.loads(run_command("table", "list", "--json").stdout)] == [
         41,
         110,
     ]
-    assert "110" in command("table", "info", "2x2").stdout
-    assert json.loads(command("table", "info", "2x2-score", "--json").stdout) == found
-    assert "is sound: 110 states, 110 of them" in command("table", "verify", "2x2", "--full").stdout
-    assert "removed" in command("table", "remove", "2x2-reach-16", "--yes").stdout
+    assert "110" in run_command("table", "info", "2x2").stdout
+    assert json.loads(run_command("table", "info", "2x2-score", "--json").stdout) == found
+    assert (
+        "is sound: 110 states, 110 of them"
+        in run_command("table", "verify", "2x2", "--full").stdout
+    )
+    assert "removed" in run_command("table", "remove", "2x2-reach-16", "--yes").stdout
     assert not (warm_home / "tables" / "2x2-reach-16").exists()
-    error = command("table", "info", "5x5", code=2).stderr
+    error = run_command("table", "info", "5x5", code=2).stderr
     assert error == "lab2048: there is no table 5x5; lab2048 table list shows what there is\n"
     flip(folder / "keys.bin", 5)
-    assert "damaged" in command("table", "verify", "2x2", code=2).stderr
+    assert "damaged" in run_command("table", "verify", "2x2", code=2).stderr
 
 
 def test_a_board_too_large_for_the_disk_is_refused(warm_home):
-    done = command("solve", "4x3", code=2)
+    done = run_command("solve", "4x3", code=2)
     estimate, error = done.stderr.splitlines()[-2:]
     assert "4x3-score: 1,152,817,492,752 states" in estimate and "TB of disk" in estimate
     assert error.startswith("lab2048: 4x3-score needs about") and "--force" in error
@@ -510,7 +308,7 @@ def test_a_board_too_large_for_the_disk_is_refused(warm_home):
 
 def test_probe_on_the_command_line(warm_home):
     make_table(Problem.of("2x2"))
-    found = json.loads(command("probe", "2 2 / 4 .", "--json").stdout)
+    found = json.loads(run_command("probe", "2 2 / 4 .", "--json").stdout)
     with open_table("2x2") as table:
         assert found["value"] == table.value("2 2 / 4 .")
         for direction, move in table.moves("2 2 / 4 .").items():
@@ -522,148 +320,24 @@ def test_probe_on_the_command_line(warm_home):
             )
             assert shown["after_value"] == move.after_value
     assert found["moves"]["up"]["q"] is None
-    spawns = json.loads(command("probe", "2 2 / 4 .", "--after", "left", "--json").stdout)["spawns"]
+    spawns = json.loads(run_command("probe", "2 2 / 4 .", "--after", "left", "--json").stdout)[
+        "spawns"
+    ]
     assert len(spawns) == 4 and sum(spawn["probability"] for spawn in spawns) == pytest.approx(1)
     mean = sum(spawn["probability"] * spawn["value"] for spawn in spawns)
     assert mean == pytest.approx(found["moves"]["left"]["after_value"], rel=1e-12)
-    text = command("probe", "2 2 / 4 .").stdout
+    text = run_command("probe", "2 2 / 4 .").stdout
     assert "value 64.9077 (score, p4 0.1)" in text and "7.1619" in text
-    error = command("probe", "2 . / . .", code=2).stderr
+    error = run_command("probe", "2 . / . .", code=2).stderr
     assert error.startswith("lab2048: 2 . / . . is not reachable on 2x2") and error.count("\n") == 1
-    error = command("probe", "2 2 / 4 .", "--after", "up", code=2).stderr
+    error = run_command("probe", "2 2 / 4 .", "--after", "up", code=2).stderr
     assert error == "lab2048: up is not legal on 2 2 / 4 .\n"
-    assert "lab2048 solve 3x3" in command("probe", "2 2 . / . . . / . . .").stdout
-    unsolved = json.loads(command("probe", "2 2 . / . . . / . . .", "--json").stdout)
+    assert "lab2048 solve 3x3" in run_command("probe", "2 2 . / . . . / . . .").stdout
+    unsolved = json.loads(run_command("probe", "2 2 . / . . . / . . .", "--json").stdout)
     assert unsolved["value"] is None and unsolved["moves"]["left"]["q"] is None
     assert unsolved["moves"]["left"]["reward"] == 4
-    error = command("probe", "2 2 / . .", "--table", "nowhere", code=2).stderr
+    error = run_command("probe", "2 2 / . .", "--table", "nowhere", code=2).stderr
     assert "there is no table nowhere" in error
-
-
-def test_unfinished_tables_are_listed(warm_home):
-    folder = warm_home / "tables" / "3x2-score"
-    run = [sys.executable, "-c", STEPS, str(folder), "float64", "100", "0"]
-    subprocess.run(run, capture_output=True, check=False)
-    assert "unfinished" in command("table", "list").stdout
-    assert "is unfinished" in command("table", "info", "3x2", code=2).stderr
-
-
-# -- more that went wrong once -------------------------------------------------------------------
-
-
-def stop_in_values(step):
-    if step.stage == "values" and step.age == 100:
-        raise KeyboardInterrupt
-
-
-def test_a_summary_that_was_cut_off_can_become_a_table(tmp_path, made):
-    with pytest.raises(KeyboardInterrupt):
-        make_table(Problem.of("3x2"), tmp_path / "t", keep="summary", progress=stop_in_values)
-    make_table(Problem.of("3x2"), tmp_path / "t")
-    assert same_bytes(made, tmp_path / "t")
-
-
-@pytest.mark.parametrize("name", ["values.bin", "carry"])
-@pytest.mark.parametrize("damage", ["missing", "short", "flipped"])
-def test_damage_to_values_that_count_is_made_up_for(tmp_path, made, name, damage):
-    folder = tmp_path / "t"
-    with pytest.raises(KeyboardInterrupt):
-        make_table(Problem.of("3x2"), folder, progress=stop_in_values)
-    (path,) = folder.glob(f"{name}*")
-    if damage == "missing":
-        path.unlink()
-    elif damage == "short":
-        path.write_bytes(path.read_bytes()[:-9])
-    else:
-        flip(path, path.stat().st_size - 3)
-    make_table(Problem.of("3x2"), folder)
-    assert same_bytes(made, folder)
-
-
-@pytest.mark.parametrize("name", ["keys.bin", "blocks.bin"])
-def test_damage_to_keys_that_count_is_said(tmp_path, made, name):
-    folder = tmp_path / "t"
-    with pytest.raises(KeyboardInterrupt):
-        make_table(Problem.of("3x2"), folder, progress=stop_in_values)
-    whole = (folder / name).read_bytes()
-    (folder / name).write_bytes(whole[:-9])
-    with pytest.raises(TableError, match=f"{name} ends too early"):
-        make_table(Problem.of("3x2"), folder)
-    (folder / name).write_bytes(whole + b"what does not count")
-    make_table(Problem.of("3x2"), folder)
-    assert same_bytes(made, folder)
-
-
-def test_a_write_that_fails_once_costs_nothing(tmp_path, made, monkeypatch):
-    """A disk that was full for a moment, in the middle of the values."""
-    write, calls = making._write_at, []
-
-    def fail_once(*arguments):
-        calls.append(1)
-        if len(calls) == 30:
-            raise OSError(28, "No space left on device")
-        write(*arguments)
-
-    monkeypatch.setattr(making, "_write_at", fail_once)
-    with pytest.raises(OSError, match="make room and run the command again"):
-        make_table(Problem.of("3x2"), tmp_path / "t")
-    make_table(Problem.of("3x2"), tmp_path / "t")
-    assert same_bytes(made, tmp_path / "t")
-
-
-def test_ctrl_c_at_any_moment_is_safe(tmp_path, made, monkeypatch):
-    """The signal of a timer, which comes when it likes."""
-    monkeypatch.setattr(making, "COMMIT_SECONDS", 0.01)
-    monkeypatch.setattr(crew_module, "ENOUGH", 64)
-    handler = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    rng, stopped, folder = random.Random(7), 0, tmp_path / "t"
-    try:
-        while stopped < 25:
-            signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.002, 0.15))
-            try:
-                make_table(Problem.of("3x2"), folder, threads=2)
-            except KeyboardInterrupt:
-                stopped += 1
-                continue
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            assert same_bytes(made, folder)
-            shutil.rmtree(folder)
-    finally:
-        signal.signal(signal.SIGALRM, handler)
-    make_table(Problem.of("3x2"), folder)
-    assert same_bytes(made, folder)
-
-
-def test_a_finished_table_that_lost_a_file_is_made_again(copy, made):
-    (copy / "values.bin").unlink()
-    make_table(Problem.of("3x2"), copy)
-    assert same_bytes(made, copy)
-
-
-def test_files_of_others_are_never_touched(tmp_path):
-    for name in ("movie.part", "notes.tmp"):
-        folder = tmp_path / name.replace(".", "-")
-        folder.mkdir()
-        (folder / name).write_text("mine")
-        with pytest.raises(TableError, match=f"holds other files, such as {name}"):
-            make_table(Problem.of("2x2"), folder)
-        assert (folder / name).read_text() == "mine"
-
-
-def test_a_table_in_the_making_is_not_removed(tmp_path):
-    def progress(step):
-        with pytest.raises(TableError, match=r"being made by another process|there is no table"):
-            remove_table(tmp_path / "t")
-
-    make_table(Problem.of("2x2"), tmp_path / "t", progress=progress)
-    assert remove_table(tmp_path / "t") > 0 and not (tmp_path / "t").exists()
-
-
-def test_chances_that_are_next_to_nothing(tmp_path):
-    found = make_table(Problem.of("2x2", p4=1e-300), tmp_path / "t")
-    assert found["value"]["start"] == pytest.approx(68) and found["states"] == 110
-    assert found["value"]["4+4"] is not None
 
 
 def test_a_table_of_another_problem_is_not_taken_for_this_one(own_home, made):
@@ -695,7 +369,7 @@ def test_a_damaged_table_does_not_hide_the_others(warm_home):
     make_table(Problem.of("2x2"))
     make_table(Problem.of("2x2", objective="worst-case"))
     flip(warm_home / "tables" / "2x2-score" / "manifest.json", 30)
-    listed = command("table", "list").stdout
+    listed = run_command("table", "list").stdout
     assert "damaged" in listed and "2x2-worst-case" in listed
     (warm_home / "tables" / "2x2-worst-case" / "run.json").write_text("{}")
-    assert "2x2-worst-case" in command("table", "list").stdout
+    assert "2x2-worst-case" in run_command("table", "list").stdout

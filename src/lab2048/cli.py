@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -18,6 +19,8 @@ from lab2048.game import P4
 from lab2048.options import BoardOption, FourOption, GammaOption, JsonOption, SeedOption
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from lab2048.bulk import Results
     from lab2048.game import Game, Rules
 
@@ -262,17 +265,12 @@ def _print_tour(results: dict[str, Results], games: int, seed: int) -> None:
 @bench_app.command()
 def engine(as_json: JsonOption = False) -> None:
     """The speed of the game itself, on one thread, and the signature of its behaviour."""
-    from rich.console import Console
     from rich.table import Table
 
     from lab2048.bench import bench_engine, prepare
 
     prepare()
-    with Console(stderr=True).status("measuring") as status:
-        figures = bench_engine(lambda text: status.update(f"measuring {text}"))
-    if as_json:
-        print(json.dumps(figures))
-        return
+    figures = _measured(bench_engine)
     table = Table("figure")
     table.add_column("value", justify="right")
     for board, speed in figures["random_play_moves_per_second"].items():
@@ -282,25 +280,18 @@ def engine(as_json: JsonOption = False) -> None:
     table.add_row("vector environment, 4096 boards of 4x4", shown)
     table.add_row("import lab2048", f"{figures['import_seconds'] * 1000:.0f} ms")
     table.add_row("signature", str(figures["signature"]))
-    console = Console()
-    console.print(table)
-    console.print(", ".join(f"{key} {value}" for key, value in figures["machine"].items()))
+    _print_figures(figures, table, as_json)
 
 
 @bench_app.command("solve")
 def bench_solve(as_json: JsonOption = False) -> None:
     """The speed of solving 4x2 and 3x3, on all cores, and the size of their tables."""
-    from rich.console import Console
     from rich.table import Table
 
-    from lab2048.bench import bench_solve, prepare_solve
+    from lab2048 import bench
 
-    prepare_solve()
-    with Console(stderr=True).status("measuring") as status:
-        figures = bench_solve(lambda text: status.update(f"measuring {text}"))
-    if as_json:
-        print(json.dumps(figures))
-        return
+    bench.prepare_solve()
+    figures = _measured(bench.bench_solve)
     table = Table("board")
     for name in ("states", "seconds", "enumerate, states/s", "values, states/s", "bytes a state"):
         table.add_column(name, justify="right")
@@ -313,6 +304,24 @@ def bench_solve(as_json: JsonOption = False) -> None:
             f"{row['values_states_per_second'] / 1e6:.1f} million",
             f"{row['bytes_per_state']:.2f}",
         )
+    _print_figures(figures, table, as_json)
+
+
+def _measured(bench: Callable[[Callable[[str], object]], dict[str, Any]]) -> dict[str, Any]:
+    """The figures of a benchmark, which says meanwhile what it is at."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("measuring") as status:
+        return bench(lambda text: status.update(f"measuring {text}"))
+
+
+def _print_figures(figures: dict[str, Any], table: Table, as_json: bool) -> None:
+    """Figures as JSON, or as a table and the machine they were measured on."""
+    from rich.console import Console
+
+    if as_json:
+        print(json.dumps(figures))
+        return
     console = Console()
     console.print(table)
     console.print(", ".join(f"{key} {value}" for key, value in figures["machine"].items()))

@@ -51,7 +51,6 @@ class Record:
     def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
         self.folder = folder
         found = read_json(folder / PROGRESS)
-        self.resumed = found is not None
         fresh = {
             "format": FORMAT,
             **identity,

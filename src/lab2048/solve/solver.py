@@ -114,6 +114,9 @@ def make_table(
 
                 manifest = Job(problem, path, identity, keep, crew).run(tell)
         clear_away(path)
+        if manifest["keep"] == "summary":
+            for name in (KEYS, BLOCKS, VALUES):
+                (path / name).unlink(missing_ok=True)
     return description(path, manifest)
 
 
@@ -318,9 +321,6 @@ class Job:
         data = self.record.data
         self.record.enter("values")
         table = self.keep == "table"
-        if not table:
-            for name in (KEYS, BLOCKS, VALUES):
-                (self.path / name).unlink(missing_ok=True)
         manifest = {
             "format": FORMAT,
             **self.identity,

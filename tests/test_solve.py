@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from fractions import Fraction
 
 import naive
@@ -384,6 +386,42 @@ def test_a_crew_does_everything_in_order_and_passes_errors_on():
         with pytest.raises(ZeroDivisionError):
             crew.run([lambda: 1 // 0, lambda: 2])
         assert crew.run([lambda: 3]) == [3]
+        with pytest.raises(ZeroDivisionError):
+            crew.aside(lambda: 1 // 0).result()
+
+
+def test_a_crew_does_not_wait_for_what_was_put_aside():
+    begun, go_on = threading.Event(), threading.Event()
+
+    def waits():
+        begun.set()
+        return go_on.wait(20)
+
+    with Crew(2) as crew:
+        late = crew.aside(waits)
+        assert begun.wait(20)  # the helper has taken it
+        assert crew.run([lambda: 1, lambda: 2]) == [1, 2]
+        assert not late.done()
+        go_on.set()
+        assert late.result()
+
+
+def test_a_crew_that_is_stopped_is_at_rest_and_can_be_used_again():
+    begun, over = threading.Event(), threading.Event()
+
+    def takes_a_while():
+        begun.set()
+        time.sleep(0.2)
+        over.set()
+
+    with Crew(2) as crew:
+        crew.aside(takes_a_while)
+        assert begun.wait(20)
+        never = crew.aside(lambda: 1 // 0)
+        crew.stop()
+        assert over.is_set()
+        assert never.cancelled()
+        assert crew.run([lambda: 1, lambda: 2]) == [1, 2]
 
 
 # -- what may be asked -------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 A step of a small layer takes a millisecond, and waking a sleeping thread a tenth of that. So
 threads of a crew that have nothing to do look out for work for a while before they go to sleep.
+What was put aside fills the gaps: nobody waits for it, and nobody is idle while there is some.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +26,8 @@ Counts = NDArray[np.int64]
 
 ENOUGH = 8192
 """Fewer keys than this are not worth the trouble of sharing them out."""
-PATIENCE = 100_000
-"""How often a thread looks out for work before it goes to sleep; a few tenths of a millisecond."""
+PATIENCE = 500_000
+"""How often a thread looks out for work before it goes to sleep; some tenths of a millisecond."""
 
 
 @kernel("int64(int64[::1], int64, int64, int64)")
@@ -47,10 +49,11 @@ class Crew:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._aside: deque[Callable[[], object]] = deque()
-        self._jobs: deque[Callable[[], object]] = deque()
-        # place 0: the number of the present round; place n: the last round that helper n finished
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._aside: deque[Later[Any]] = deque()
+        # place 0: how often there was new work; place n: whether helper n is at work
         self._box = np.zeros(threads, np.int64)
+        self._leaving = False
         self._asleep = 0
         self._wake = threading.Condition()
         self._helpers = [
@@ -64,7 +67,9 @@ class Crew:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._begin_round(-1)
+        self._leaving = True
+        self.stop()
+        self._call()
         for helper in self._helpers:
             helper.join()
 
@@ -73,85 +78,107 @@ class Crew:
         return max(1, min(self.threads, keys // ENOUGH))
 
     def aside(self, task: Callable[..., T], *args: object) -> Future[T]:
-        """Have something done along with the next step, or when its result is asked for."""
-        future: Future[T] = Later(self)
-        self._aside.append(partial(_fulfil, future, task, *args))
-        return future
+        """Have something done when there is nothing better to do, or its result is asked for."""
+        later = Later(self, partial(task, *args))
+        self._aside.append(later)
+        self._call()
+        return later
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """Do all tasks, and what was put aside; the results of the tasks in order."""
-        futures: list[Future[T]] = [Future() for _ in tasks]
-        jobs, self._aside = self._aside, deque()
-        jobs.extend(partial(_fulfil, f, task) for f, task in zip(futures, tasks, strict=True))
-        if len(jobs) == 1 or self.threads == 1:
-            _work_off(jobs)
-        else:
-            self._jobs = jobs
-            number = int(self._box[0]) + 1
-            self._begin_round(number)
-            try:
-                _work_off(jobs)
-            finally:  # nobody is at work when this is left, whatever happens
-                for helper in range(1, self.threads):
-                    while (last := int(self._box[helper])) != number:
-                        look_out(self._box, helper, last, PATIENCE)
-        return [future.result() for future in futures]
+        """Do all tasks; their results in order."""
+        done = np.zeros(len(tasks), np.int64)
+        results: list[Any] = [None] * len(tasks)
+        errors: list[BaseException] = []
 
-    def _begin_round(self, number: int) -> None:
-        """Call the helpers; a negative number sends them home."""
-        self._box[0] = number
+        def do(number: int) -> None:
+            try:
+                results[number] = tasks[number]()
+            except BaseException as error:
+                errors.append(error)
+            done[number] = 1
+
+        self._tasks.extend(partial(do, number) for number in range(len(tasks)))
+        if len(tasks) > 1:
+            self._call()
+        try:
+            while _work_on(self._tasks):
+                pass
+            for number in range(len(tasks)):
+                while not done[number]:
+                    if not _work_on(self._aside):
+                        look_out(done, number, 0, PATIENCE)
+        except BaseException:
+            self.stop()
+            raise
+        if errors:
+            raise errors[0]
+        return results
+
+    def stop(self) -> None:
+        """Cancel what nobody has begun, and wait until nobody is at work."""
+        self._tasks.clear()
+        while self._aside:
+            with suppress(IndexError):  # somebody else may be faster
+                self._aside.popleft().cancel()
+        for helper in range(1, self.threads):
+            while self._box[helper]:
+                look_out(self._box, helper, 1, PATIENCE)
+
+    def catch_up(self, wanted: Future[T]) -> None:
+        """Work off what was put aside until something is done, or nobody has yet to begin it."""
+        while not wanted.done() and _work_on(self._aside):
+            pass
+
+    def _call(self) -> None:
+        """Tell the helpers that there is something to do."""
+        self._box[0] += 1
         if self._asleep:
             with self._wake:
                 self._wake.notify_all()
 
     def _help(self, place: int) -> None:
-        """Take part in every round."""
-        seen = 0
-        while True:
-            found = int(look_out(self._box, 0, seen, PATIENCE))
-            if found == seen:
+        """Do what there is to do, the parts of a step before anything else."""
+        while not self._leaving:
+            seen = int(self._box[0])
+            self._box[place] = 1
+            while _work_on(self._tasks) or _work_on(self._aside):
+                pass
+            self._box[place] = 0
+            if look_out(self._box, 0, seen, PATIENCE) == seen:
                 with self._wake:
                     self._asleep += 1
                     while self._box[0] == seen:
                         self._wake.wait()
                     self._asleep -= 1
-                found = int(self._box[0])
-            if found < 0:
-                return
-            _work_off(self._jobs)
-            seen = found
-            self._box[place] = found
 
 
 class Later(Future[T]):
-    """The result of something put aside."""
+    """Something put aside, and its result."""
 
-    def __init__(self, crew: Crew) -> None:
+    def __init__(self, crew: Crew, task: Callable[[], T]) -> None:
         super().__init__()
-        self._crew = crew
+        self._crew, self._task = crew, task
+
+    def __call__(self) -> None:
+        """Do it, and keep the result or the error."""
+        try:
+            result = self._task()
+        except BaseException as error:
+            self.set_exception(error)
+        else:
+            self.set_result(result)
 
     def result(self, timeout: float | None = None) -> T:
-        """The result; if it is not there yet, all that was put aside is done first."""
-        if not self.done():
-            self._crew.run([])
+        """The result; the caller does what was put aside before it, if nobody has."""
+        self._crew.catch_up(self)
         return super().result(timeout)
 
 
-def _work_off(jobs: deque[Callable[[], object]]) -> None:
-    """Do one job after the other until none is left."""
-    while True:
-        try:
-            job = jobs.popleft()
-        except IndexError:
-            return
-        job()
-
-
-def _fulfil(future: Future[T], task: Callable[..., T], *args: object) -> None:
-    """Do a task and keep its result, or its error."""
+def _work_on(jobs: deque[Any]) -> bool:
+    """Do the next job; False if there is none."""
     try:
-        result = task(*args)
-    except BaseException as error:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
+        job = jobs.popleft()
+    except IndexError:
+        return False
+    job()
+    return True

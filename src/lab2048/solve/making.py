@@ -149,7 +149,8 @@ class KeyWriter:
         if path.stat().st_size < size and name != SCRATCH:
             raise TableError(f"{path} ends too early; remove {path.parent} and begin anew")
         file = path.open("r+b")
-        file.truncate(size)  # the scratch file may grow: what is missing is noticed when it is read
+        if path.stat().st_size != size:  # a file once cut to nothing is slow to close on Linux
+            file.truncate(size)  # the scratch file may grow: that is noticed when it is read
         file.seek(size)
         return file
 

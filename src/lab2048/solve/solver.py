@@ -250,7 +250,8 @@ class Job:
                 data["enumerated"] = True
                 writer.commit()
             except BaseException:
-                with suppress(OSError):
+                self.crew.stop()
+                with suppress(OSError):  # the first error is the one to tell
                     writer.commit()
                 raise
         finally:
@@ -290,7 +291,8 @@ class Job:
                     writing.popleft().result()
                 writer.finish()
             except BaseException:
-                with suppress(OSError):  # the first error is the one to tell
+                self.crew.stop()
+                with suppress(OSError):
                     writer.commit()
                 raise
         finally:

@@ -43,7 +43,7 @@ _one_at_a_time = threading.RLock()
 
 def kernel(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Compile a function for this one signature, from the cache where it is there."""
-    return _compiled(signature, nogil=True)
+    return _compiled(signature)
 
 
 def inline(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -51,7 +51,7 @@ def inline(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
     A kernel that passes rows and columns as constants so gets code for just that board.
     """
-    return _compiled(signature, nogil=True, inline="always")
+    return _compiled(signature, inline="always")
 
 
 def fragment(function: Callable[P, T]) -> Callable[P, T]:
@@ -63,6 +63,8 @@ def fragment(function: Callable[P, T]) -> Callable[P, T]:
 
 def _compiled(signature: str, **options: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """A decorator that compiles with Numba, or does not where that is switched off."""
+    # no error on a division by zero: a loop that looks for one is not turned into vector code
+    options |= {"nogil": True, "error_model": "numpy"}
 
     def compiled(function: Callable[P, T]) -> Callable[P, T]:
         if IN_PYTHON:

@@ -36,6 +36,8 @@ Pairs = NDArray[np.uint32] | NDArray[np.uint64]
 Sources = NDArray[np.uint32]
 
 BLOCK = 256
+TAG = U(56)
+"""Where the byte of a word begins that may number the boards of a block."""
 WIN = U(2**64 - 1)
 """Stands in place of an afterstate that ends the game: the tile that was to be made is on it."""
 
@@ -112,14 +114,14 @@ def slide_both(board: U, both: Pairs, rows: int, cols: int) -> tuple[U, U]:
 
 
 @fragment
-def pack_legal(
-    slid: Words, before: Words, start: int, size: int, edges: Words, sources: Sources, found: int
-) -> int:
-    """Append the boards that were changed by the slide, and where they come from; how many."""
-    for i in range(size):
-        edges[found] = slid[i]
-        sources[found] = np.uint32(start + i)
-        found += int(slid[i] != before[i])
+def pack_legal(slid: Words, before: Words, size: int, edges: Words, found: U) -> U:
+    """Append the boards that were changed by the slide; how many there are then.
+
+    The top byte, which no board uses, says which board of the block it was.
+    """
+    for i in range(U(size)):
+        edges[found] = slid[i] | (i << TAG)
+        found += U(slid[i] != before[i])
     return found
 
 
@@ -141,7 +143,7 @@ def all_moves(
     """
     board, turned = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     first, last = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
-    found = 0
+    found = U(0)
     for start in range(0, len(keys), BLOCK):
         size = min(BLOCK, len(keys) - start)
         begin = found
@@ -149,8 +151,8 @@ def all_moves(
             board[i] = keys[start + i]
         for i in range(size):
             first[i], last[i] = slide_both(board[i], across, rows, cols)
-        found = pack_legal(first, board, start, size, edges, sources, found)
-        found = pack_legal(last, board, start, size, edges, sources, found)
+        found = pack_legal(first, board, size, edges, found)
+        found = pack_legal(last, board, size, edges, found)
         for i in range(size):
             turned[i] = transpose(board[i], rows, cols)
         for i in range(size):
@@ -160,12 +162,13 @@ def all_moves(
                 turned[i] = board[i]
                 first[i] = transpose(first[i], cols, rows)
                 last[i] = transpose(last[i], cols, rows)
-        found = pack_legal(first, turned, start, size, edges, sources, found)
-        found = pack_legal(last, turned, start, size, edges, sources, found)
-        for i in range(U(begin), U(found)):  # unsigned: an index below 0 would stop the vectors
-            after = smallest(edges[i], rows, cols)
+        found = pack_legal(first, turned, size, edges, found)
+        found = pack_legal(last, turned, size, edges, found)
+        for i in range(begin, found):  # unsigned: an index below 0 would stop the vectors
+            sources[i] = np.uint32(U(start) + (edges[i] >> TAG))
+            after = smallest(edges[i] & ((U(1) << TAG) - U(1)), rows, cols)
             edges[i] = WIN if holds(after, stop) else after
-    return found
+    return int(found)
 
 
 @cache

@@ -247,7 +247,8 @@ def fill(keys: Words, values: Floats, words: Words, begin: U) -> None:
     """Put sorted keys, and their values, into an index, from the word `begin` on.
 
     No other key may be of one of their regions. A block at a time: those whose first line has
-    room, without a branch, then the others.
+    room, without a branch, then the others. Until a line is full, the place of its last value says
+    how many keys it has: to look at all four would be to wait for the one written just before.
     """
     words[begin : lay_out(keys, words, begin)] = U(0)
     floats = words.view(np.float64)
@@ -257,9 +258,10 @@ def fill(keys: Words, values: Floats, words: Words, begin: U) -> None:
         for i in range(size):
             lines[i] = line_of(keys[start + i], head_of(keys[start + i], words))
         for i in range(size):
-            used = keys_in(lines[i], words)
+            used = U(4) if words[lines[i] + U(3)] != U(0) else words[lines[i] + U(7)]
             place = lines[i] + min(used, U(3))
             fits = used < U(4)
+            words[lines[i] + U(7)] = used + U(1) if fits else words[lines[i] + U(7)]
             words[place] = keys[start + i] if fits else words[place]
             floats[place + U(4)] = values[start + i] if fits else floats[place + U(4)]
             later[waiting] = start + i
@@ -270,6 +272,7 @@ def fill(keys: Words, values: Floats, words: Words, begin: U) -> None:
             while keys_in(line, words) == U(4):
                 line = line_after(line, head)
             place = line + keys_in(line, words)
+            words[line + U(7)] = keys_in(line, words) + U(1)
             words[place] = keys[later[w]]
             floats[place + U(4)] = values[later[w]]
 

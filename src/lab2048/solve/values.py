@@ -83,11 +83,11 @@ def value_afters_kernel(rows: int, cols: int) -> Callable[..., int]:
                     lost += find(states, 0, left, four, four_values, found, missed)
                     add_up(total, sources, found, left, -1.0 if worst else p4)
                 left = next_cells(boards, empty, sources, left)
-            for i in range(size):
-                key = keys[start + i]
+            for i in range(U(size)):
+                key = keys[U(start) + i]
                 cells = count(~occupied(key) & all_cells(rows, cols))
                 mean = total[i] if worst else total[i] / np.float64(cells)
-                out[start + i] = scored * np.float64(potential(key, rows * cols)) + gamma * mean
+                out[U(start) + i] = scored * np.float64(potential(key, rows * cols)) + gamma * mean
         fill(keys, out, index, begin)
         return lost
 

@@ -30,7 +30,7 @@ from lab2048.solve.problem import Problem
 Words = NDArray[np.uint64]
 
 FORMAT = 1
-BLOCK_KEYS = 1 << 15
+BLOCK_KEYS = 1 << 16
 """Keys of a block. Like the codec's settings below, it is a constant of the format."""
 BLOCK_HEAD = np.dtype([("first", "<u8"), ("offset", "<u8"), ("size", "<u4"), ("crc", "<u4")])
 """What `blocks.bin` says of a block: its first key, where it lies, how long it is, its checksum."""

@@ -15,7 +15,7 @@ test: lint $(VENV)/test  ## lint, types and the whole test suite
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_game.py tests/test_board.py tests/test_bulk.py tests/test_golden.py tests/test_solve.py
 
 quick: $(VENV)/test  ## the tests that install nothing and train nothing
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/test
 	$(BIN)/ruff check

@@ -338,6 +338,10 @@ def test_probe_on_the_command_line(warm_home):
     assert unsolved["moves"]["left"]["reward"] == 4
     error = run_command("probe", "2 2 / . .", "--table", "nowhere", code=2).stderr
     assert "there is no table nowhere" in error
+    there = ("probe", "2 2 / . .", "--table", str(table.path))
+    run_command(*there, "--p4", "0.1", "--objective", "score")
+    error = run_command(*there, "--p4", "0.3", code=2).stderr
+    assert error == f"lab2048: the table in {table.path} has p4 0.1, not 0.3\n"
 
 
 def test_a_table_of_another_problem_is_not_taken_for_this_one(own_home, made):

@@ -127,7 +127,8 @@ def watch(
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
-def probe(
+def probe(  # noqa: PLR0913, PLR0917
+    context: typer.Context,
     board: Annotated[
         list[str],
         typer.Argument(help="Such as '2 4 . / . 8 . / 2 . .', [[2,4],[0,8]] or ranks: 120030100."),
@@ -156,10 +157,18 @@ def probe(
         found, hint = cli_probe.table_for(rules, table, objective, gamma)
         if found is not None:
             stack.enter_context(found)
+            asked = {"objective": objective, "p4": p4, "gamma": gamma}
+            cli_probe.check_asked(found, {n: v for n, v in asked.items() if _is_given(context, n)})
         if as_json:
             print(json.dumps(cli_probe.as_json(position, rules, found, after)))
         else:
             cli_probe.show(position, rules, found, after, hint)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option is on the command line, not just at its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 @app.command()

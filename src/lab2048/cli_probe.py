@@ -39,6 +39,13 @@ def table_for(
     return None, f"for exact values, solve the board once: {command_for(problem)}"
 
 
+def check_asked(table: Table, asked: dict[str, Any]) -> None:
+    """A `ValueError` if a table that was named is of another problem than was asked for."""
+    for name, value in asked.items():
+        if (found := table.problem.as_json()[name]) != value:
+            raise ValueError(f"the table in {table.path} has {name} {found}, not {value}")
+
+
 def as_json(board: Board, rules: Rules, table: Table | None, after: str | None) -> dict[str, Any]:
     """The object that `probe --json` prints; null stands for what is illegal, or not solved."""
     values = table.moves(board) if table else {}

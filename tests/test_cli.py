@@ -122,7 +122,7 @@ BAD = {
     ("probe", "2 2 / . .", "more"): "row 2 has 3 cells and row 1 has 2",
     ("probe", SQUARE, "--table", "nowhere"): "there is no table nowhere",
     ("probe", SQUARE, "--after", "up"): "up is not legal on 2 2 . .",
-    ("probe", SQUARE, "--after", "north"): "a direction is 0 (up)",
+    ("probe", SQUARE, "--after", "north"): "a direction is up, right, down or left",
     ("probe", SQUARE, "--after", "left", "--p4", "2"): "p4, the chance of a 4",
     ("solve",): "Missing argument",
     ("solve", "4x4"): "boards of up to 12 cells can be solved; 4x4 has 16",

@@ -57,6 +57,7 @@ def as_json(board: Board, rules: Rules, table: Table | None, after: str | None) 
             "p4": table.rules.p4 if table else rules.p4,
         },
         "objective": table.problem.goal if table else None,
+        "gamma": table.problem.gamma if table else None,
         "terminal": board.is_terminal,
         "value": table.value(board) if table else None,
         "moves": {
@@ -120,7 +121,11 @@ def show(board: Board, rules: Rules, table: Table | None, after: str | None, hin
     image, symmetry = board.canonical()
     print(f"canonical {image} by symmetry {symmetry}")
     if table is not None:
-        print(f"value {precise(table.value(board))} ({table.problem.goal}, p4 {table.rules.p4:g})")
+        discount = f", gamma {table.problem.gamma:g}" if table.problem.gamma != 1 else ""
+        print(
+            f"value {precise(table.value(board))} "
+            f"({table.problem.goal}, p4 {table.rules.p4:g}{discount})"
+        )
     print()
     if after is not None:
         print(f"after {after}: {board.move(after).after}")

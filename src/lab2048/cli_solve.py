@@ -90,16 +90,23 @@ def _solve(
 ) -> dict[str, Any]:
     """Solve with an estimate before and progress on the way, on stderr."""
     from lab2048.solve.solver import make_table
-    from lab2048.solve.store import MANIFEST, read_json
+    from lab2048.solve.store import MANIFEST, check_folder, read_json
 
     total = None
+    check_folder(folder)
     manifest = read_json(folder / MANIFEST)
     if manifest is None or (manifest["keep"] == "summary" and keep == "table"):
         total = _announce(problem, folder, values, keep, threads or os.cpu_count() or 1, force)
-    with _layer_progress(total) as progress:
-        return make_table(
-            problem, folder, values=values, keep=keep, threads=threads, progress=progress
-        )
+    else:
+        _say(f"{problem.name} is already solved")
+    try:
+        with _layer_progress(total) as progress:
+            return make_table(
+                problem, folder, values=values, keep=keep, threads=threads, progress=progress
+            )
+    except KeyboardInterrupt:
+        _say("the same command goes on from here")
+        raise
 
 
 def _announce(
@@ -117,12 +124,16 @@ def _announce(
         f"{size(found.memory)} of memory and {size(found.disk)} of disk with {threads} "
         f"thread{'s' * (threads > 1)}"
     )
-    free = free_space(folder)
-    if found.disk > free and not force and not (folder / PROGRESS).exists():
+    free, begun = free_space(folder), (folder / PROGRESS).exists()
+    if begun:
+        _say("going on with what has been done before")
+    if found.disk > free and not force and not begun:
+        smaller = "--values float32, " if (keep, values) == ("table", "float64") else ""
+        smaller = f"--keep summary, {smaller}" if keep == "table" else smaller
         raise ValueError(
             f"{problem.name} needs about {size(found.disk)} of disk and {folder} has "
-            f"{size(free)} free; use --keep summary, --values float32 or another --out, "
-            "or begin all the same with --force"
+            f"{size(free)} free; lab2048 solve has {smaller}--out for another disk, "
+            "and --force to begin all the same"
         )
     return found.states if found.exact else None
 
@@ -183,26 +194,31 @@ def _print_solved(found: dict[str, Any]) -> None:
         ("largest age", f"{found['max_age']:,}"),
         ("value", f"{number(value['start'])} of a start drawn by the rules"),
     ]
-    kinds = [
-        f"{kind}: {number(value[kind])}"
-        for kind in ("2+2", "2+4", "4+4")
-        if value[kind] is not None
-    ]
-    rows.append(("", ", ".join(kinds)))
+    rows.append(("", _kinds(value)))
     seconds = found["seconds"]
     if seconds:
         rows.append(
             (
                 "time",
                 f"{seconds['total']:.1f} s: {seconds['enumerate']:.1f} for the states, "
-                f"{seconds['values']:.1f} for the values",
+                f"{seconds['values']:.1f} for the values, with {found['threads']} "
+                f"thread{'s' * (found['threads'] > 1)}",
             )
         )
     if found["peak_memory_bytes"]:
         rows.append(("memory", f"{size(found['peak_memory_bytes'])} at most"))
-    rows.append(("table", f"{found['table']} ({size(found['table_bytes'])})"))
+    kept = f"{found['values']}, {size(found['table_bytes'])}"
+    rows.append(
+        ("table", f"{found['table']} ({kept if found['keep'] == 'table' else 'only a summary'})")
+    )
     for name, text in rows:
         print(f"  {name:12} {text}")
+
+
+def _kinds(value: dict[str, float | None]) -> str:
+    """The values of the kinds of starts that are possible."""
+    kinds = {kind: worth for kind, worth in value.items() if kind != "start" and worth is not None}
+    return ", ".join(f"{kind}: {number(worth)}" for kind, worth in kinds.items())
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -218,8 +234,7 @@ def table_root(context: typer.Context) -> None:
 @table_app.command("list")
 def list_(as_json: JsonOption = False) -> None:
     """All tables in the data folder: what they are of, what they are worth, how large they are."""
-    from lab2048.solve.solver import description
-    from lab2048.solve.store import tables_folder
+    from lab2048.solve.store import description, tables_folder
     from lab2048.solve.table import list_tables
 
     found = list_tables()
@@ -263,7 +278,7 @@ def list_(as_json: JsonOption = False) -> None:
 @table_app.command()
 def info(name: NameArgument, as_json: JsonOption = False) -> None:
     """Everything that is known about a table."""
-    from lab2048.solve.solver import description
+    from lab2048.solve.store import description
     from lab2048.solve.table import read_manifest
 
     folder = folder_of(name)
@@ -353,6 +368,8 @@ def survey(
         Problem.of(board, gamma=gamma).name + "-by-p4" if len(problems) > 1 else problems[0].name
     )
     folder = home() / "surveys" / usual if out is None else expanded(out)
+    if tree and len(problems) > 1:
+        raise ValueError("--tree draws one game; give it one --p4")
     if tree:
         _draw_tree(problems[0], folder, as_json)
     elif len(problems) > 1:
@@ -424,7 +441,11 @@ def _surveyed(table: Table, threads: int | None, by_move: bool = True) -> Survey
 def _print_survey(found: Survey) -> None:
     """A survey, for people."""
     value, states = found.value, sum(found.by_age.states)
-    print(f"Optimal play on {found.problem['board']}, p4 {found.problem['p4']:g}, exactly")
+    gamma = found.problem["gamma"]
+    discount = f", gamma {gamma:g}" if gamma != 1 else ""
+    print(
+        f"Optimal play on {found.problem['board']}, p4 {found.problem['p4']:g}{discount}, exactly"
+    )
     rows = [
         (
             "score",
@@ -435,7 +456,7 @@ def _print_survey(found: Survey) -> None:
             f"{found.moves['mean']:,.2f} on average, deviation {found.moves['deviation']:,.2f}",
         ),
         ("states", f"{states:,}, {found.visited_states:,} of them visited by optimal play"),
-        ("value 2+2", number(value["2+2"])),
+        ("value", _value_words(value, discounted=gamma != 1)),
     ]
     for name, text in rows:
         print(f"  {name:12} {text}")
@@ -446,14 +467,22 @@ def _print_survey(found: Survey) -> None:
     print()
     moves, last = found.by_move, len(found.by_move.visits)
     how = "exact" if moves.games is None else f"from {moves.games:,} games"
-    print(f"      move         gap      margin  ended by then  (means over visits, {how})")
+    print(f"      move         gap      margin   over before  (means over visits, {how})")
     ended, steps = 0.0, [last * n // 8 for n in range(1, 9)]
     for index in range(last):
         ended += moves.ends[index]
         if index + 1 in steps:
-            gap, margin = number(moves.gap[index]), number(moves.margin[index])
-            print(f"  {index + 1:8,}  {gap:>10}  {margin:>10}  {percent(min(1.0, ended))}")
+            means = [moves.gap[index], moves.margin[index]]
+            shown = "".join(f"  {'-' if m is None else format(m, ',.2f'):>10}" for m in means)
+            print(f"  {index + 1:8,}{shown}     {percent(min(1.0, ended))}")
+    print("The gap is the best move's q less the worst's, the margin the best's less the second's.")
     print("Moves that are equally good share a state's visits evenly.")
+
+
+def _value_words(value: dict[str, float | None], discounted: bool) -> str:
+    """The values of starts, for people."""
+    words = f"{number(value['start'])} of a start drawn by the rules; {_kinds(value)}"
+    return f"{words} (discounted)" if discounted else words
 
 
 def _sweep(problems: list[Problem], folder: Path, threads: int | None, as_json: bool) -> None:
@@ -469,20 +498,24 @@ def _sweep(problems: list[Problem], folder: Path, threads: int | None, as_json: 
             {
                 "p4": problem.rules.p4,
                 "value": found.value["start"],
+                "mean": found.score["mean"],
                 "deviation": found.score["deviation"],
                 "reach": found.reach,
             }
         )
     write_atomically(folder / "sweep.json", json.dumps(rows) + "\n")
-    path = plot_sweep(rows, problems[0].rules.name, folder / "p4.png")
+    gamma = problems[0].gamma
+    title = problems[0].rules.name + (f", gamma = {gamma:g}" if gamma != 1 else "")
+    path = plot_sweep(rows, title, folder / "p4.png")
     if as_json:
         print(json.dumps({"rows": rows, "pictures": [str(path)]}))
         return
     tiles = sorted({tile for row in rows for tile in row["reach"]})[-5:]
-    print("    p4       value   deviation  " + "".join(f"{tile:>11}" for tile in tiles))
+    print("    p4       value       score   deviation  " + "".join(f"{t:>11}" for t in tiles))
     for row in rows:
+        numbers = "".join(f"  {row[name]:10,.2f}" for name in ("value", "mean", "deviation"))
         reach = "".join(f"  {percent(row['reach'].get(tile, 0.0))}" for tile in tiles)
-        print(f"  {row['p4']:4g}  {row['value']:10,.2f}  {row['deviation']:10,.2f}  {reach}")
+        print(f"  {row['p4']:4g}{numbers}  {reach}")
     print(f"saved {path} and sweep.json")
 
 

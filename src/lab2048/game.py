@@ -339,6 +339,7 @@ def _trusted(ranks: tuple[int, ...], rows: int, cols: int) -> Board:
 
 
 _NAMED = {str(direction): direction for direction in Direction}
+_NUMBERED = "0 (up), 1 (right), 2 (down) or 3 (left)"
 
 
 def _checked_direction(direction: object) -> int:
@@ -348,9 +349,8 @@ def _checked_direction(direction: object) -> int:
     named = _NAMED.get(direction) if isinstance(direction, str) else None
     value = whole(direction) if named is None else named
     if value is None or not 0 <= value <= 3:
-        raise ValueError(
-            f"a direction is 0 (up), 1 (right), 2 (down) or 3 (left), not {short(direction)}"
-        )
+        words = "up, right, down or left" if isinstance(direction, str) else _NUMBERED
+        raise ValueError(f"a direction is {words}, not {short(direction)}")
     return value
 
 

@@ -104,6 +104,8 @@ def _from_text(text: str) -> Cells:
     rows = [line.replace(",", " ").split() for line in lines]
     if not any(rows):
         raise ValueError(f"the board is empty text; write rows of tiles, such as {_EXAMPLE}")
+    if not re.search(r"[0-9.]", text):
+        raise ValueError(f"{short(text)} is no board; write rows of tiles, such as {_EXAMPLE}")
     return _from_rows([[_number(cell) for cell in row] for row in rows], rows)
 
 

@@ -107,42 +107,26 @@ def cut(lists: Words, sizes: Counts, shift: U, cuts: Words, counts: Counts) -> N
 
 
 @fragment
-def merge(keys: Words, first: int, second: int, end: int, out: Words, found: int) -> int:
-    """Append the union of keys[first:second] and keys[second:end], both sorted; where it ends.
+def merge(keys: Words, i: U, i_end: U, j: U, j_end: U, out: Words, found: U) -> U:
+    """Append the union of keys[i:i_end] and keys[j:j_end], both sorted; where it ends.
 
     Either may have repeated keys; the union does not.
     """
-    i, j = U(first), U(second)
     last = U(0)  # which is no key
-    while i < U(second) and j < U(end):
+    while i < i_end and j < j_end:
         x, y = keys[i], keys[j]
         last, before = min(x, y), last
-        out[U(found)] = last
-        found += int(last != before)
+        out[found] = last
+        found += U(last != before)
         i += U(x <= y)
         j += U(y <= x)
-    if j < U(end):
-        i = j
-        second = end
-    while i < U(second):
+    if j < j_end:
+        i, i_end = j, j_end
+    while i < i_end:
         last, before = keys[i], last
-        out[U(found)] = last
-        found += int(last != before)
+        out[found] = last
+        found += U(last != before)
         i += U(1)
-    return found
-
-
-@kernel("int64(uint64[::1], int64[::1], int64, uint64[::1])")
-def merge_runs(keys: Words, ends: Counts, runs: int, out: Words) -> int:
-    """Merge runs of sorted keys two by two; how many keys there are then.
-
-    Run r is keys[ends[r] : ends[r + 1]], before and after.
-    """
-    found = 0
-    for run in range(0, runs, 2):
-        second, end = ends[run + 1], ends[min(run + 2, runs)]
-        found = merge(keys, ends[run], second, end, out, found)
-        ends[run // 2 + 1] = found
     return found
 
 
@@ -150,21 +134,28 @@ def merge_runs(keys: Words, ends: Counts, runs: int, out: Words) -> int:
 def merge_range(lists: Words, sizes: Counts, low: U, high: U, out: Words, spare: Words) -> int:
     """Write the keys from `low` to below `high` out of sorted lists, each once; how many.
 
-    `out` and `spare` have room for all of them.
+    `out` and `spare` have room for all of them. The lists are merged two by two into runs, one
+    after the other, and these again until one is left: run r ends at ends[r].
     """
-    ends = np.empty(len(sizes) + 1, np.int64)
-    ends[0] = 0
-    for row in range(len(sizes)):
-        first, end = below(lists[row], sizes[row], low), below(lists[row], sizes[row], high)
-        spare[ends[row] : ends[row] + end - first] = lists[row, first:end]
-        ends[row + 1] = ends[row] + end - first
-    runs = len(sizes)
-    found = merge_runs(spare, ends, runs, out)
-    while runs > 2:
+    flat, runs = lists.reshape(lists.size), len(sizes)
+    begins, ends = np.empty(runs + 1, np.uint64), np.empty(runs + 1, np.uint64)
+    for row in range(runs):
+        place = U(row * lists.shape[1])
+        begins[row] = place + U(below(lists[row], sizes[row], low))
+        ends[row] = place + U(below(lists[row], sizes[row], high))
+    found = U(0)
+    while True:
+        begins[runs] = ends[runs] = U(0)  # an odd one is merged with nothing
+        found = U(0)
+        for run in range(0, runs, 2):
+            start = found
+            found = merge(flat, begins[run], ends[run], begins[run + 1], ends[run + 1], out, found)
+            begins[run >> 1], ends[run >> 1] = start, found
         runs = (runs + 1) >> 1
-        spare[:found] = out[:found]
-        found = merge_runs(spare, ends, runs, out)
-    return found
+        if runs <= 1:
+            return int(found)
+        spare[: int(found)] = out[: int(found)]
+        flat = spare
 
 
 # -- indexes -------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def plot_sweep(rows: Sequence[dict[str, Any]], title: str, path: Path) -> Path:
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7.5, 7))
         above, below = figure.subplots(2, 1, sharex=True)
-        mean = np.array([row["value"] for row in rows])
+        mean = np.array([row["mean"] for row in rows])
         spread = np.array([row["deviation"] for row in rows])
         above.fill_between(p4, mean - spread, mean + spread, color=BLUE, alpha=0.15, lw=0)
         above.plot(p4, mean, "o-", color=BLUE, ms=4)
@@ -99,11 +99,12 @@ def _by_move(survey: Survey, title: str) -> Figure:
     often = [visits > 1e-5 for visits in moves.visits]  # means over hardly any games say nothing
     gap = [g if seen else None for g, seen in zip(moves.gap, often, strict=True)]
     margin = [m if seen else None for m, seen in zip(moves.margin, often, strict=True)]
-    _line(above, numbers, gap, color=BLUE, lw=1.2, label="gap d(s): best less worst move")
-    _line(above, numbers, margin, color=ORANGE, lw=1.2, label="margin: best less second best")
+    coming = [number + 1 for number in numbers]  # the gap is that of the move to be made
+    _line(above, coming, gap, color=BLUE, lw=1.2, label="gap d(s): best less worst move")
+    _line(above, coming, margin, color=ORANGE, lw=1.2, label="margin: best less second best")
     above.set_ylabel("mean difference of q (score)")
     above.yaxis.set_major_formatter(FuncFormatter(_thousands))
-    above.legend(loc="upper right")
+    above.legend(loc="best")
     how = "exact" if moves.games is None else f"from {moves.games:,} games"
     above.set_title(f"{title}: optimal play by move number ({how})")
     below.bar(numbers, moves.ends, width=1.0, color=GREY)
@@ -123,6 +124,7 @@ def _by_age(survey: Survey, title: str) -> Figure:
     above.plot(ages.age, ages.states, color=BLUE, lw=1, label="states")
     above.plot(ages.age, ages.afterstates, color=ORANGE, lw=1, label="afterstates")
     above.set_ylabel("canonical boards of this age")
+    above.yaxis.set_major_locator(MaxNLocator(integer=True))
     above.yaxis.set_major_formatter(FuncFormatter(_thousands))
     above.legend(loc="upper right")
     above.set_title(f"{title}: layers and gaps by age")
@@ -148,16 +150,18 @@ def _tiles(survey: Survey, title: str) -> Figure:
     final = [survey.final_tile.get(tile, 0.0) for tile in tiles]
     axes.bar(places - 0.2, reach, 0.4, color=BLUE, label="reached")
     axes.bar(places + 0.2, final, 0.4, color=ORANGE, label="largest at the end")
-    for place, chance in zip(places, reach, strict=True):
-        axes.annotate(
-            f"{100 * chance:.3g}%", (place - 0.2, chance), ha="center", va="bottom", fontsize=8
-        )
+    bars = zip([*places - 0.2, *places + 0.2], reach + final, strict=True)
+    for place, chance in bars:
+        if chance >= 0.00005:  # less would be a row of noughts
+            axes.annotate(
+                f"{100 * chance:.3g}", (place, chance), ha="center", va="bottom", fontsize=8
+            )
     axes.set_xticks(places, [str(tile) for tile in tiles])
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.set_ylim(0, 1.12)
     axes.set_xlabel("tile")
-    axes.set_ylabel("games")
+    axes.set_ylabel("games, in per cent")
     axes.set_title(f"{title}: tiles under optimal play")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
     return figure

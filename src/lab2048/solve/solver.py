@@ -45,15 +45,16 @@ from lab2048.solve.store import (
     VALUES,
     TableError,
     age_of,
+    check_folder,
     checked_kind,
     clear_away,
     default_folder,
+    description,
     expanded,
     file_facts,
     is_whole,
     joined,
     locked,
-    other_files,
     read_json,
     sync,
     write_json,
@@ -79,7 +80,7 @@ Progress = Callable[[Step], object]
 
 
 def make_table(
-    problem: Problem,
+    problem: Problem | str,
     folder: Path | str | None = None,
     *,
     values: str = "float64",
@@ -89,15 +90,18 @@ def make_table(
 ) -> dict[str, Any]:
     """Solve a problem into a folder and describe the result, as `lab2048 solve --json` does.
 
-    What is already there is used: a finished table is only described, a started one is finished.
+    The name of a board stands for its usual problem. What is already there is used: a finished
+    table is only described, a started one is finished.
     """
+    if not isinstance(problem, Problem):
+        problem = Problem.of(problem)
     checked_kind(values)
     if keep not in ("table", "summary"):
         raise ValueError(f"keep is table or summary, not {short(keep)}")
     workers = checked_threads(threads)
     path = default_folder(problem, values) if folder is None else expanded(folder)
     identity = {**problem.as_json(), "values": values}
-    _check_folder(path)
+    check_folder(path)
     with locked(path):
         manifest = read_json(path / MANIFEST)
         if manifest is not None:
@@ -118,34 +122,6 @@ def make_table(
             for name in (KEYS, BLOCKS, VALUES):
                 (path / name).unlink(missing_ok=True)
     return description(path, manifest)
-
-
-def description(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """What is known about a finished table, and about the run that made it."""
-    try:
-        run = read_json(path / RUN) or {}
-    except TableError:  # it is only about how the table was made
-        run = {}
-    names = ("board", "p4", "objective", "gamma", "states", "afterstates", "terminals", "max_age")
-    return {
-        **{name: manifest[name] for name in names},
-        "value": manifest["value"],
-        "values": manifest["values"],
-        "seconds": run.get("seconds"),
-        "threads": run.get("threads"),
-        "peak_memory_bytes": run.get("peak_memory_bytes"),
-        "table_bytes": sum(file["bytes"] for file in manifest["files"].values()),
-        "keep": manifest["keep"],
-        "table": str(path),
-    }
-
-
-def _check_folder(path: Path) -> None:
-    """A `TableError` if the folder is used for something else."""
-    if path.exists() and not path.is_dir():
-        raise TableError(f"{path} is a file; a table is a folder")
-    if others := other_files(path):
-        raise TableError(f"{path} holds other files, such as {others[0]}; choose a new folder")
 
 
 def _check_identity(path: Path, found: dict[str, Any], identity: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ from lab2048.solve.problem import Problem
 
 Words = NDArray[np.uint64]
 
-FORMAT = 1
+FORMAT = 2
 BLOCK_KEYS = 1 << 16
 """Keys of a block. Like the codec's settings below, it is a constant of the format."""
 BLOCK_HEAD = np.dtype([("first", "<u8"), ("offset", "<u8"), ("size", "<u4"), ("crc", "<u4")])
@@ -224,6 +224,34 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return found  # type: ignore[no-any-return]
 
 
+def description(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """What is known about a finished table, and about the run that made it."""
+    try:
+        run = read_json(path / RUN) or {}
+    except TableError:  # it is only about how the table was made
+        run = {}
+    names = ("board", "p4", "objective", "gamma", "states", "afterstates", "terminals", "max_age")
+    return {
+        **{name: manifest[name] for name in names},
+        "value": manifest["value"],
+        "values": manifest["values"],
+        "seconds": run.get("seconds"),
+        "threads": run.get("threads"),
+        "peak_memory_bytes": run.get("peak_memory_bytes"),
+        "table_bytes": sum(file["bytes"] for file in manifest["files"].values()),
+        "keep": manifest["keep"],
+        "table": str(path),
+    }
+
+
+def check_folder(path: Path) -> None:
+    """A `TableError` if the folder is used for something else."""
+    if path.exists() and not path.is_dir():
+        raise TableError(f"{path} is a file; a table is a folder")
+    if others := other_files(path):
+        raise TableError(f"{path} holds other files, such as {others[0]}; choose a new folder")
+
+
 def is_whole(folder: Path, manifest: dict[str, Any]) -> bool:
     """Whether all files of a finished table are there, as long as they should be."""
     try:
@@ -266,7 +294,7 @@ def locked(folder: Path) -> Iterator[None]:
             owner = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
             raise TableError(
                 f"the table in {folder} is being made by another process, number {owner}; "
-                "wait for it, or choose another folder with --out"
+                "wait until it has ended"
             )
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())

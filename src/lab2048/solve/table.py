@@ -115,10 +115,13 @@ def open_table(
 ) -> Table:
     """Open the table in a folder, or that of a board in the data folder.
 
-    A board is a `Rules` or a name such as `3x3`; then the other arguments say which of its tables.
+    The folder is a path, or a name out of `lab2048 table list`. A board is a `Rules` or a name such
+    as `3x3`; only then do the other arguments say which table it is.
     """
     if isinstance(source, Path) or (isinstance(source, str) and os.path.exists(source)):
         return Table(Path(source), cache_bytes=cache_bytes)
+    if isinstance(source, str) and (tables_folder() / source / MANIFEST).exists():
+        return Table(tables_folder() / source, cache_bytes=cache_bytes)
     if isinstance(source, Problem):
         problem = source
     else:
@@ -171,6 +174,12 @@ class Table:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"Table({str(self.path)!r}, {self.states} states)"
+
+    def __contains__(self, board: Position) -> bool:
+        return self.get(board) is not None
 
     def close(self) -> None:
         """Give the files back; nothing can be looked up any more."""
@@ -524,6 +533,8 @@ def list_tables() -> list[tuple[Path, dict[str, Any] | str]]:
             manifest = read_json(folder / MANIFEST)
         except TableError:
             found.append((folder, "damaged"))
+            continue
+        except NotADirectoryError:  # some other file
             continue
         if manifest is not None:
             found.append((folder, manifest))

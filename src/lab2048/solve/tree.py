@@ -115,8 +115,8 @@ def _legend(table: Table) -> str:
     items = [(START, "start"), (TERMINAL, "terminal"), (OTHER, "other state")]
     out = [
         f'<text x="{MARGIN}" y="30" font-size="16" fill="#333">The whole game on '
-        f"{table.rules.name}: {table.states} canonical states by age, with small the afterstates; "
-        "bold: optimal moves</text>"
+        f"{table.rules.name}, p4 {table.rules.p4:g}: {table.states} canonical states, age by age; "
+        "the small boards are afterstates, the bold lines optimal moves</text>"
     ]
     for number, (colour, name) in enumerate(items):
         x = MARGIN + 130 * number

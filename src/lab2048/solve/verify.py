@@ -58,9 +58,9 @@ def verify(
         keys, stored = table.keys.layer(layer), table.layer_values(layer)
         place = faulty(keys, age_of(layer))
         if place >= 0:
-            raise TableError(f"key {place} of age {age_of(layer)} is not what it should be")
+            raise _wrong(table, f"key {place} of age {age_of(layer)} is not what it should be")
         if zlib.crc32(np.ascontiguousarray(stored).data) != crcs[layer]:
-            raise TableError(f"the values of age {age_of(layer)} are damaged")
+            raise _wrong(table, f"the checksum of the values of age {age_of(layer)} is wrong")
         if count:
             share = min(count, math.ceil(SAMPLE * count / table.states))
             chosen = keys if full else keys[np.sort(rng.choice(count, share, replace=False))]
@@ -71,6 +71,11 @@ def verify(
         progress(done, table.states)
     _check_starts(table)
     return {"states": done, "compared": compared, "largest_residual": worst}
+
+
+def _wrong(table: Table, what: str) -> TableError:
+    """The error that says what is wrong, where, and what to do."""
+    return TableError(f"{table.path} is damaged: {what}; remove it and solve the board again")
 
 
 def _residual(table: Table, keys: Words) -> float:
@@ -86,9 +91,10 @@ def _residual(table: Table, keys: Words) -> float:
     residual = np.abs(found.value - best)
     if np.isnan(residual).any() or (residual > slack).any():
         place = int(np.argmax(np.nan_to_num(residual - slack, nan=np.inf)))
-        raise TableError(
-            f"state {int(keys[place]):#x} is worth {found.value[place]!r} in the table, "
-            f"but its best move {best[place]!r}"
+        raise _wrong(
+            table,
+            f"state {int(keys[place]):#x} is worth {float(found.value[place])}, "
+            f"but its best move {float(best[place])}",
         )
     return float(residual.max(initial=0.0))
 
@@ -103,4 +109,4 @@ def _check_starts(table: Table) -> None:
         else:
             agree = bool(np.isclose(value, stated, rtol=1e-6))
         if not agree:
-            raise TableError(f"a start {name} is worth {value}, but the manifest says {stated}")
+            raise _wrong(table, f"a start {name} is worth {value}, but the manifest says {stated}")

@@ -63,6 +63,7 @@ def test_probe_as_json(command):
         "board": SQUARE,
         "rules": {"rows": 4, "cols": 4, "p4": 0.1},
         "objective": None,
+        "gamma": None,
         "terminal": False,
         "value": None,
         "moves": {

@@ -387,7 +387,7 @@ def test_a_symmetry_that_is_none_is_refused():
 
 @pytest.mark.parametrize("direction", [-1, 4, "UP", "north", 1.0, None])
 def test_a_direction_that_is_none_is_refused(direction):
-    with pytest.raises(ValueError, match="a direction is (0|up)"):
+    with pytest.raises(ValueError, match=r"a direction is (0|up)"):
         Board.parse("2 . / . .").move(direction)
 
 

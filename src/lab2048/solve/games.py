@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048 import chance
-from lab2048.board import GOLDEN, Words, game_key, mix, slide, spawn, start_board
+from lab2048.board import GOLDEN, Words, age, game_key, mix, slide, spawn, start_board
 from lab2048.board import Table as Slides
 from lab2048.board import table as slides
 from lab2048.jit import U, kernel
@@ -23,61 +23,80 @@ Counts = NDArray[np.int64]
 def start_kernel(rows: int, cols: int) -> Callable[..., None]:
     """The kernel that starts games on one board."""
 
-    @kernel("void(uint64, uint64[::1], uint64[::1], uint64[::1])")
-    def start(seed: U, four: Words, keys: Words, boards: Words) -> None:
-        """Write the key and the first board of game 0, 1, ... of a seed."""
+    @kernel("void(uint64, uint64[::1], uint64[::1], int64[::1], uint64[::1])")
+    def start(seed: U, four: Words, boards: Words, ages: Counts, sources: Words) -> None:
+        """Write the first board of game 0, 1, ... of a seed, its age, and where words come from."""
         for i in range(len(boards)):
-            keys[i] = game_key(seed, U(i))
-            boards[i], _ = start_board(keys[i], four, rows, cols)
+            key = game_key(seed, U(i))
+            boards[i], _ = start_board(key, four, rows, cols)
+            ages[i] = age(boards[i])
+            sources[i] = key + U(3) * GOLDEN  # the words 1 and 2 have drawn the start
 
     return start
 
 
 @cache
 def turn_kernel(rows: int, cols: int) -> Callable[..., None]:
-    """The kernel that makes one move in many games on one board."""
+    """The kernel that makes one move in some games on one board."""
 
     @kernel(
-        "void(uint64[::1], int64[::1], uint64[::1], uint64, uint32[::1], uint32[::1], uint64[::1])"
+        "void(int64[::1], int64[::1], uint64[::1], int64[::1], uint64[::1], uint32[::1], "
+        "uint32[::1], uint64[::1])"
     )
     def turn(
-        boards: Words, moves: Counts, keys: Words, t: U, across: Slides, down: Slides, four: Words
+        games: Counts,
+        moves: Counts,
+        boards: Words,
+        ages: Counts,
+        sources: Words,
+        across: Slides,
+        down: Slides,
+        four: Words,
     ) -> None:
-        """Make the moves, and spawn what word `t` of each game draws."""
-        for i in range(len(boards)):
-            after = slide(boards[i], U(moves[i]), across, down, rows, cols)
-            boards[i], _ = spawn(after, mix(keys[i] + t * GOLDEN), four, rows, cols)
+        """Make a move in each of the games, and let its next word draw what spawns."""
+        for i in range(len(games)):
+            game = games[i]
+            after = slide(boards[game], U(moves[i]), across, down, rows, cols)
+            boards[game], rank = spawn(after, mix(sources[game]), four, rows, cols)
+            ages[game] += 1 << np.int64(rank)
+            sources[game] += GOLDEN
 
     return turn
 
 
 class Turn(NamedTuple):
-    """All games that have come to one move number."""
+    """All games that have come to one age."""
 
-    boards: Words
+    age: int
+    made: Counts
+    """How many moves each has made."""
     q: Floats
-    """Of the four moves; NaN if one is illegal."""
-    over: int
-    """How many games ended before this move."""
+    """Of the four moves; NaN if one is illegal, as all are where a game is over."""
 
 
 def perfect_games(table: Table, games: int, seed: int) -> Iterator[Turn]:
-    """Play games of `seed`; equally good moves are chosen by chance, evenly."""
+    """Play games of `seed`; equally good moves are chosen by chance, evenly.
+
+    Those of the least age move first, so that the table's layers are needed one after the other.
+    """
     rules = table.rules
     four = np.array(chance.four_threshold(rules.p4), np.uint64)
-    keys, boards = np.empty(games, np.uint64), np.empty(games, np.uint64)
-    start_kernel(rules.rows, rules.cols)(U(chance.checked_seed(seed)), four, keys, boards)
+    boards, sources = np.empty(games, np.uint64), np.empty(games, np.uint64)
+    made, ages = np.zeros(games, np.int64), np.empty(games, np.int64)
+    start_kernel(rules.rows, rules.cols)(U(chance.checked_seed(seed)), four, boards, ages, sources)
     turn = turn_kernel(rules.rows, rules.cols)
     rng = np.random.default_rng(seed)
-    t = 3  # the words 1 and 2 have drawn the start
-    while len(boards):
-        q = table.probe_many(boards).q
+    present = 4
+    while (ages >= present).any():  # a game that is over stays at its age
+        here = np.flatnonzero(ages == present)
+        q = table.probe_many(boards[here]).q
         assert q is not None
+        yield Turn(present, made[here], q)
         going = ~np.isnan(q).all(axis=1)
-        yield Turn(boards[going], q[going], int(np.count_nonzero(~going)))
-        boards, keys, q = boards[going], keys[going], q[going]
+        here, q = here[going], q[going]
         best = np.nanmax(q, axis=1, keepdims=True) if len(q) else q
         draw = np.where(best - q <= table.tolerance(best), rng.random(q.shape), -1.0)
         moves = draw.argmax(axis=1)
-        turn(boards, moves, keys, U(t), slides(rules.cols), slides(rules.rows), four)
-        t += 1
+        turn(here, moves, boards, ages, sources, slides(rules.cols), slides(rules.rows), four)
+        made[here] += 1
+        present += 2

@@ -36,6 +36,7 @@ from lab2048.solve.table import Table
 from lab2048.solve.values import divided, value_afters_kernel
 
 Matrix = NDArray[np.float64]
+Progress = Callable[[int, int], object]
 
 EXACT_CELLS = 9
 """On boards of up to so many cells the number of fours is carried along exactly."""
@@ -498,7 +499,7 @@ def survey(
     by_move: bool = True,
     games: int = GAMES,
     seed: int = 0,
-    progress: Callable[[int, int], object] = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
 ) -> Survey:
     """The statistics of optimal play of a table whose objective is the score.
 
@@ -516,7 +517,9 @@ def survey(
             tally.add(walk.visit(layer))
             done += table.counts[layer]
             progress(done, table.states)
-    moves = tally.by_move() if exact else sampled(table, games, seed) if by_move else ByMove(0)
+    moves = ByMove(0)
+    if by_move:
+        moves = tally.by_move() if exact else sampled(table, games, seed, progress)
     final = {1 << rank: float(p) for rank, p in enumerate(tally.final) if p > 0}
     tiles = [1 << rank for rank in range(3, max(final).bit_length())]
     return Survey(
@@ -533,18 +536,30 @@ def survey(
     )
 
 
-def sampled(table: Table, games: int, seed: int) -> ByMove:
+def sampled(table: Table, games: int, seed: int, progress: Progress) -> ByMove:
     """The figures by move of games that are played perfectly."""
-    found = ByMove(games)
+    longest = int(table.manifest["max_age"]) // 2
+    visits, choices, gaps, margins, ends = np.zeros((5, longest))
+    done = 0
     for turn in perfect_games(table, games, seed):
-        best, worst = (
-            np.nanmax(turn.q, axis=1, initial=0.0),
-            np.nanmin(turn.q, axis=1, initial=np.inf),
-        )
-        choice = np.count_nonzero(~np.isnan(turn.q), axis=1) > 1
-        second = np.sort(np.nan_to_num(turn.q, nan=-1.0), axis=1)[:, -2]
-        found.visits.append(len(turn.boards) / games)
-        found.gap.append(_ratio((best - worst).sum(), len(best)))
-        found.margin.append(_ratio((best - second)[choice].sum(), choice.sum()))
-        found.ends.append(turn.over / games)
-    return found
+        going = ~np.isnan(turn.q).all(axis=1)
+        ends += np.bincount(turn.made[~going], minlength=longest)
+        q, made = turn.q[going], turn.made[going]
+        choice = np.count_nonzero(~np.isnan(q), axis=1) > 1
+        if len(q):
+            best, worst = np.nanmax(q, axis=1), np.nanmin(q, axis=1)
+            second = np.sort(np.nan_to_num(q, nan=-1.0), axis=1)[:, -2]
+            visits += np.bincount(made, minlength=longest)
+            gaps += np.bincount(made, best - worst, minlength=longest)
+            choices += np.bincount(made[choice], minlength=longest)
+            margins += np.bincount(made[choice], (best - second)[choice], minlength=longest)
+        done += table.counts[turn.age // 2 - 2]
+        progress(done, table.states)
+    last = int(np.flatnonzero(ends)[-1]) + 1
+    return ByMove(
+        games,
+        (visits[:last] / games).tolist(),
+        [_ratio(*pair) for pair in zip(gaps[:last], visits[:last], strict=True)],
+        [_ratio(*pair) for pair in zip(margins[:last], choices[:last], strict=True)],
+        (ends[:last] / games).tolist(),
+    )

@@ -152,6 +152,11 @@ def test_only_scores_are_surveyed(tables):
         survey(table)
 
 
+def test_one_tree_at_a_time(own_home):
+    error = run_command("survey", "2x2", "--tree", "--p4", "0,0.1", code=2).stderr
+    assert error == "lab2048: --tree draws one game; give it one --p4\n"
+
+
 def test_the_tree_shows_every_state(tables):
     with tables("2x2") as table:
         drawing = draw_tree(table)

@@ -276,8 +276,12 @@ def test_solve_and_tables_on_the_command_line(warm_home):
     folder = warm_home / "tables" / "2x2-score"
     assert found["table"] == str(folder)
     assert found["table_bytes"] == sum((folder / name).stat().st_size for name in FILES[:3])
+    again = run_command("solve", "2x2", "--json")
+    assert again.stderr == "2x2-score is already solved\n"
+    assert json.loads(again.stdout) == found
     text = run_command("solve", "2x2", "--objective", "reach:16").stdout
     assert "41 (6 of them terminal)" in text
+    (warm_home / "tables" / "notes.txt").write_text("not a table")
     listed = run_command("table", "list").stdout
     assert "2x2-score" in listed and "67.70" in listed and "reach:16" in listed
     assert [row["states"] for row in json.loads(run_command("table", "list", "--json").stdout)] == [
@@ -296,6 +300,17 @@ def test_solve_and_tables_on_the_command_line(warm_home):
     assert error == "lab2048: there is no table 5x5; lab2048 table list shows what there is\n"
     flip(folder / "keys.bin", 5)
     assert "damaged" in run_command("table", "verify", "2x2", code=2).stderr
+
+
+def test_tables_are_listed_without_compiling_anything(own_home):
+    assert "There is no table" in run_command("table", "list").stdout
+    assert not (own_home / "kernels").exists()
+
+
+def test_a_folder_that_is_a_file_is_said(own_home, tmp_path):
+    (tmp_path / "file").write_text("")
+    error = run_command("solve", "2x2", "--out", str(tmp_path / "file"), code=2).stderr
+    assert error == f"lab2048: {tmp_path / 'file'} is a file; a table is a folder\n"
 
 
 def test_a_board_too_large_for_the_disk_is_refused(warm_home):
@@ -348,6 +363,13 @@ def test_a_table_of_another_problem_is_not_taken_for_this_one(own_home, made):
     shutil.copytree(made, own_home / "tables" / "2x2-score")
     with pytest.raises(TableError, match="there is no table 2x2-score"):
         open_table("2x2")
+
+
+def test_a_table_by_its_name(own_home):
+    made = make_table("2x2")
+    with open_table("2x2-score") as table:
+        assert repr(table) == f"Table({made['table']!r}, 110 states)"
+        assert "2 2 / . ." in table and "2 . / . ." not in table
 
 
 def test_closing_twice_and_using_a_closed_table(made):

@@ -17,7 +17,7 @@ from lab2048.solve import crew as crew_module
 from lab2048.solve import making
 from lab2048.solve.problem import Problem
 from lab2048.solve.solver import make_table
-from lab2048.solve.store import TableError
+from lab2048.solve.store import TableError, read_json, write_json
 from lab2048.solve.table import Table, open_table, remove_table
 
 pytestmark = [
@@ -257,6 +257,19 @@ def test_a_write_that_fails_once_costs_nothing(tmp_path, made, monkeypatch):
         make_table(Problem.of("3x2"), tmp_path / "t")
     make_table(Problem.of("3x2"), tmp_path / "t")
     assert same_bytes(made, tmp_path / "t")
+
+
+def test_what_an_older_version_made_is_made_anew(copy, made):
+    for name in ("manifest.json", "progress.json"):
+        found = {**read_json(made / "manifest.json"), "format": 1}
+        (copy / "manifest.json").unlink(missing_ok=True)
+        write_json(copy / name, found)
+        make_table("3x2", copy)
+        assert same_bytes(made, copy)
+        assert not (copy / "progress.json").exists()
+    write_json(copy / "manifest.json", {**found, "p4": 0.5})
+    with pytest.raises(TableError, match="is the folder of another table"):
+        make_table("3x2", copy)
 
 
 def test_ctrl_c_at_any_moment_is_safe(tmp_path, made, monkeypatch):

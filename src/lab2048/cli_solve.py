@@ -89,13 +89,14 @@ def _solve(
     force: bool = False,
 ) -> dict[str, Any]:
     """Solve with an estimate before and progress on the way, on stderr."""
-    from lab2048.solve.store import MANIFEST, check_folder, is_whole, read_json
+    from lab2048.solve.store import FORMAT, MANIFEST, check_folder, is_whole, read_json
 
     total = None
     check_folder(folder)
     manifest = read_json(folder / MANIFEST)
+    usable = manifest is not None and manifest["format"] == FORMAT
     enough = manifest is not None and keep in (manifest["keep"], "summary")
-    if manifest is not None and enough and is_whole(folder, manifest):
+    if manifest is not None and usable and enough and is_whole(folder, manifest):
         _say(f"{problem.name} is already solved")
     else:
         total = _announce(problem, folder, values, keep, threads or os.cpu_count() or 1, force)

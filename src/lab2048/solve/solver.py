@@ -50,6 +50,7 @@ from lab2048.solve.store import (
     clear_away,
     default_folder,
     description,
+    discard_older,
     expanded,
     file_facts,
     is_whole,
@@ -103,6 +104,7 @@ def make_table(
     identity = {**problem.as_json(), "values": values}
     check_folder(path)
     with locked(path):
+        discard_older(path, identity)
         manifest = read_json(path / MANIFEST)
         if manifest is not None:
             _check_identity(path, manifest, identity)

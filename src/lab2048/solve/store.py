@@ -77,6 +77,18 @@ def clear_away(folder: Path) -> None:
     (folder / PROGRESS).unlink(missing_ok=True)
 
 
+def discard_older(folder: Path, identity: dict[str, Any]) -> None:
+    """Remove what an older version made of the same table: nothing can read it any more."""
+    found = read_json(folder / MANIFEST)
+    if found is None:
+        found = read_json(folder / PROGRESS)
+    same = found is not None and all(found.get(name) == value for name, value in identity.items())
+    if found is not None and same and found["format"] < FORMAT:
+        clear_away(folder)
+        for name in (MANIFEST, KEYS, BLOCKS, VALUES, RUN):
+            (folder / name).unlink(missing_ok=True)
+
+
 def default_folder(problem: Problem, values: str = "float64") -> Path:
     """The folder of a table that nobody named one for."""
     name = problem.name if values == "float64" else f"{problem.name}-{values}"

@@ -98,6 +98,7 @@ def find_table(problem: Problem) -> Path | None:
         manifest = read_json(folder / MANIFEST)
         if (
             manifest is not None
+            and manifest.get("format") == FORMAT
             and manifest.get("keep") == "table"
             and all(manifest.get(name) == value for name, value in problem.as_json().items())
         ):

@@ -13,13 +13,14 @@ from conftest import WITH_JIT
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab2048.board import pairs
 from lab2048.board import table as slides
 from lab2048.game import Board
 from lab2048.jit import U, kernel
 from lab2048.solve import crew as crew_module
 from lab2048.solve import keys as keys_module
 from lab2048.solve.crew import Crew
-from lab2048.solve.expand import BLOCK, WIN, moves_kernel, pairs
+from lab2048.solve.expand import BLOCK, WIN, moves_kernel
 from lab2048.solve.layers import Enumeration, Mover, afterstates
 from lab2048.solve.problem import Problem
 from lab2048.solve.solver import make_table

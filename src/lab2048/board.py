@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048 import chance
-from lab2048.jit import IN_PYTHON, U, inline, kernel
+from lab2048.jit import IN_PYTHON, U, fragment, inline, kernel
 
 Words = NDArray[np.uint64]
 Table = NDArray[np.uint32]
+Pairs = NDArray[np.uint32] | NDArray[np.uint64]
 
 CELLS = U(0x1111_1111_1111_1111)
 BYTES = U(0x0101_0101_0101_0101)
@@ -236,6 +237,46 @@ def reward_rows(board: U, table: Table, rows: int, cols: int) -> U:
         overflow |= gained & U(OVERFLOW)
         reward += gained & ~U(OVERFLOW)
     return reward | overflow
+
+
+@cache
+def pairs(length: int) -> Pairs:
+    """The table of the lines of a length, slid to either side; a stub where there is none.
+
+    An entry has the line slid to its first cell in the low half, slid to its last in the high half.
+    """
+    if length > LONGEST_TABLE:
+        return np.zeros(1, np.uint64)
+    lines = 16**length
+    slid = table(length)
+    first, last = slid[:lines].astype(np.uint64), slid[lines : 2 * lines].astype(np.uint64)
+    if length > 4:
+        return first | (last << U(32))
+    return (first | (last << U(16))).astype(np.uint32)
+
+
+@kernel("uint64(uint64, int64)")
+def slid_pair(line: U, length: int) -> U:
+    """The entry of a line that is too long for a table."""
+    first = slide_line(line, length)[0]
+    last = reverse_line(slide_line(reverse_line(line, length), length)[0], length)
+    return first | (last << U(32))
+
+
+@fragment
+def slide_both(board: U, both: Pairs, rows: int, cols: int) -> tuple[U, U]:
+    """All rows slid to their first cell, and to their last. `both` may also be of uint32."""
+    line = (U(1) << U(4 * cols)) - U(1)
+    half = U(16 if cols <= 4 else 32)
+    first = U(0)
+    last = U(0)
+    for r in range(rows):
+        place = U(4 * cols * r)
+        row = (board >> place) & line
+        pair = U(both[row]) if cols <= LONGEST_TABLE else slid_pair(row, cols)
+        first |= (pair & line) << place
+        last |= (pair >> half) << place
+    return first, last
 
 
 @inline("uint64(uint64, int64, int64)")

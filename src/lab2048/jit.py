@@ -20,6 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, wraps
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
@@ -41,7 +42,7 @@ _KEPT_FOLDERS = 3
 _one_at_a_time = threading.RLock()
 
 
-def kernel(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def kernel(signature: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Compile a function for this one signature, from the cache where it is there."""
     return _compiled(signature)
 
@@ -61,7 +62,27 @@ def fragment(function: Callable[P, T]) -> Callable[P, T]:
     return cast(Callable[P, T], numba.njit(inline="always")(function))
 
 
-def _compiled(signature: str, **options: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def specialise(
+    template: Callable[P, T], signature: Any, name: str, **constants: object
+) -> Callable[P, T]:
+    """Compile a function `x_template` as `x`, with some of its global names bound to these values.
+
+    Unlike a closure, such a kernel may call itself and kernels that were made the same way, and is
+    still found in the cache: `name`, which tells apart what the constants make different, is part
+    of its own name there.
+    """
+    own = template.__name__.removesuffix("_template")
+    names = {**template.__globals__, **constants}
+    names.pop(own, None)  # it is not known yet: so Numba sees that a kernel calls itself
+    function = FunctionType(template.__code__, names, own)
+    function.__qualname__ = f"{name}.{own}"
+    function.__doc__ = template.__doc__
+    made = kernel(signature)(function)
+    names[own] = made
+    return cast(Callable[P, T], made)
+
+
+def _compiled(signature: Any, **options: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """A decorator that compiles with Numba, or does not where that is switched off."""
     # no error on a division by zero: a loop that looks for one is not turned into vector code
     options |= {"nogil": True, "error_model": "numpy"}

@@ -352,3 +352,23 @@ def observe(state: Words, ranks: NDArray[np.uint8], masks: NDArray[np.int8]) -> 
             ranks[j, cell] = rank_at(state[0, j], cell)
         for direction in range(4):
             masks[j, direction] = (state[2, j] >> U(direction)) & U(1)
+
+
+@kernel("void(uint64[:, ::1], uint64, uint64[::1], uint64[::1], int64, int64)")
+def begin_games(state: Words, seed: U, games: Words, four: Words, rows: int, cols: int) -> None:
+    """Begin games of a seed: boards, words of spawns, legal moves, and the player's own words."""
+    for j in range(len(games)):
+        key = game_key(seed, games[j])
+        board, _ = start_board(key, four, rows, cols)
+        state[0, j] = board
+        state[1, j] = key + GOLDEN + GOLDEN
+        state[2, j] = legal(board, rows, cols)
+        state[3, j] = mix(key ^ PLAYER)
+
+
+@kernel("void(uint64[::1], uint64[::1])")
+def next_words(own: Words, words: Words) -> None:
+    """The next word of every player's own stream."""
+    for j in range(len(own)):
+        own[j] += GOLDEN
+        words[j] = mix(own[j])

@@ -5,8 +5,8 @@ a time, and every stage of the work is a short loop over the block that the comp
 vector code; only where results are packed together does a loop go board by board, without branches.
 
 What comes out is canonical (`smallest`). Which moves are made does not matter here, so a vertical
-move is one of the transposed board; left and right come out of one look into a table of *pairs*:
-the line slid to its first cell in the low half of an entry, slid to its last in the high half.
+move is one of the transposed board; left and right come out of one look into a table of *pairs*
+(`board.pairs`).
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from numpy.typing import NDArray
 
 from lab2048.board import (
     CELLS,
-    LONGEST_TABLE,
+    Pairs,
     Words,
     all_cells,
     flip,
     mirror,
     occupied,
-    reverse_line,
-    slide_line,
-    table,
+    pairs,
+    slide_both,
     transpose,
 )
 from lab2048.jit import U, fragment, kernel
 
-Pairs = NDArray[np.uint32] | NDArray[np.uint64]
 Sources = NDArray[np.uint32]
 
 BLOCK = 256
@@ -74,43 +72,6 @@ def potential(board: U, cells: int) -> U:
 
 
 # -- moves ---------------------------------------------------------------------------------------
-
-
-@cache
-def pairs(length: int) -> Pairs:
-    """The table of the lines of a length, slid to either side; a stub where there is none."""
-    if length > LONGEST_TABLE:
-        return np.zeros(1, np.uint64)
-    lines = 16**length
-    slid = table(length)
-    first, last = slid[:lines].astype(np.uint64), slid[lines : 2 * lines].astype(np.uint64)
-    if length > 4:
-        return first | (last << U(32))
-    return (first | (last << U(16))).astype(np.uint32)
-
-
-@kernel("uint64(uint64, int64)")
-def slid_pair(line: U, length: int) -> U:
-    """The entry of a line that is too long for a table."""
-    first = slide_line(line, length)[0]
-    last = reverse_line(slide_line(reverse_line(line, length), length)[0], length)
-    return first | (last << U(32))
-
-
-@fragment
-def slide_both(board: U, both: Pairs, rows: int, cols: int) -> tuple[U, U]:
-    """All rows slid to their first cell, and to their last. `both` may also be of uint32."""
-    line = (U(1) << U(4 * cols)) - U(1)
-    half = U(16 if cols <= 4 else 32)
-    first = U(0)
-    last = U(0)
-    for r in range(rows):
-        place = U(4 * cols * r)
-        row = (board >> place) & line
-        pair = U(both[row]) if cols <= LONGEST_TABLE else slid_pair(row, cols)
-        first |= (pair & line) << place
-        last |= (pair >> half) << place
-    return first, last
 
 
 @fragment

@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab2048.board import Words
+from lab2048.board import Pairs, Words, pairs
 from lab2048.jit import U, kernel
 from lab2048.solve.crew import Crew
-from lab2048.solve.expand import WIN, Pairs, Sources, all_moves, all_spawns, moves_kernel, pairs
+from lab2048.solve.expand import WIN, Sources, all_moves, all_spawns, moves_kernel
 from lab2048.solve.keys import SIEVE, Counts, cut, merge_range, region_shift, sift
 from lab2048.solve.problem import Problem
 

@@ -1,0 +1,196 @@
+"""What a player is: from boards and random words to moves, one board or thousands at a time.
+
+A player has a name, options that are the fields of its class, and one method of its own that values
+the moves of many boards. Everything else follows from that: the move it makes, the chances with
+which it makes each, and what it says about a single position.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lab2048.game import Board, Direction, Rules
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
+    Floats = NDArray[np.float64]
+    Moves = NDArray[np.int64]
+
+TIES = ("first", "split")
+
+
+class PlayerError(ValueError):
+    """Something that a player cannot do, or a player that cannot be."""
+
+
+def option(  # noqa: PLR0913
+    default: Any,
+    about: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    choices: tuple[str, ...] = (),
+    kind: str = "",
+) -> Any:
+    """A field that is an option of a player: its default, what it is, and what it may be."""
+    facts = {"about": about, "low": low, "high": high, "choices": choices, "kind": kind}
+    return field(default=default, metadata=facts)
+
+
+def ties_option() -> Any:
+    """The option that says which of several best moves is made."""
+    return option("first", "of moves equally good the lowest direction, or all alike", choices=TIES)
+
+
+@dataclass(frozen=True, eq=False)
+class Player:
+    """A player on a board of these rules.
+
+    A subclass has at least `values_many`, or else `choose_many`.
+    """
+
+    rules: Rules
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    """What it does, in a line."""
+    meaning: ClassVar[str]
+    """What its values are."""
+
+    draws: ClassVar[bool] = False
+    """Whether the words that it is given decide about more than ties."""
+
+    def __post_init__(self) -> None:
+        for each in self.options():
+            _check(each, getattr(self, each.name))
+
+    @classmethod
+    def options(cls) -> list[dataclasses.Field[Any]]:
+        """The fields that are options."""
+        return [each for each in dataclasses.fields(cls) if "about" in each.metadata]
+
+    @property
+    def spec(self) -> str:
+        """The text that makes this player: its name and the options that are not the usual."""
+        chosen = [
+            f"{each.name}={format_value(getattr(self, each.name), each.metadata['kind'])}"
+            for each in self.options()
+            if getattr(self, each.name) != each.default
+        ]
+        return f"{self.name}:{','.join(chosen)}" if chosen else self.name
+
+    @property
+    def timed(self) -> bool:
+        """Whether what it does depends on how fast the machine is."""
+        return False
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether it plays all images of a board alike; then canonical boards tell everything."""
+        return False
+
+    @property
+    def splits(self) -> bool:
+        """Whether it draws among moves that are equally good."""
+        return getattr(self, "ties", "first") == "split"
+
+    def __str__(self) -> str:
+        return self.spec
+
+    # -- many boards -----------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Compile and load what is needed, so that what follows takes no longer than it must."""
+        from lab2048.game import Game
+
+        self.choose(Game(self.rules, 0).board)
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        """What each of the four moves of each packed board is worth; NaN where it is illegal."""
+        raise PlayerError(f"{self.name} has no values")
+
+    def choose_many(self, boards: Words, words: Words) -> Moves:
+        """The move on each packed board, each with its own random word; -1 if none is legal."""
+        from lab2048.search.steps import pick
+
+        return pick(self.values_many(boards, words), words, self.splits)
+
+    def probabilities(self, boards: Words) -> Floats:
+        """The chance of each of the four moves of each packed board."""
+        from lab2048.search.steps import shares
+
+        if self.draws or self.timed:
+            raise PlayerError(f"the chances of the moves of {self.spec} are not known: {self.why}")
+        import numpy as np
+
+        return shares(self.values_many(boards, np.zeros_like(boards)), self.splits)
+
+    @property
+    def why(self) -> str:
+        """Why the chances of its moves are not known."""
+        return "it depends on time" if self.timed else "it draws random games or spawns"
+
+    # -- one board -------------------------------------------------------------------------------
+
+    def choose(self, board: Board, word: int = 0) -> Direction:
+        """The move on a board; a player that draws does so with this random word."""
+        import numpy as np
+
+        move = int(self.choose_many(self._packed(board), np.array([word], np.uint64))[0])
+        if move < 0:
+            raise ValueError(f"no move is legal on {board}")
+        return Direction(move)
+
+    def values(self, board: Board, word: int = 0) -> dict[Direction, float]:
+        """What every legal move is worth to the player; `meaning` says in what."""
+        import numpy as np
+
+        found = self.values_many(self._packed(board), np.array([word], np.uint64))[0]
+        return {d: float(found[d]) for d in Direction if not np.isnan(found[d])}
+
+    def _packed(self, board: Board) -> Words:
+        """One board as an array, and if its tiles do not fit, one that plays alike."""
+        import numpy as np
+
+        self.rules.check(board)
+        return np.array([board.stand_in().packed], np.uint64)
+
+
+def _check(each: dataclasses.Field[Any], value: Any) -> None:
+    """A `PlayerError` unless an option may have this value."""
+    facts = each.metadata
+    if value == each.default:
+        return
+    if facts["choices"]:
+        if value not in facts["choices"]:
+            raise PlayerError(f"{each.name} is {either(facts['choices'])}, not {str(value)[:40]}")
+        return
+    whole = facts["kind"] != "seconds" and isinstance(each.default, int)
+    fits = isinstance(value, int) if whole else isinstance(value, int | float)
+    if isinstance(value, bool) or not fits or not facts["low"] <= value <= facts["high"]:
+        kind = facts["kind"]
+        low, high = (format_value(facts[end], kind) for end in ("low", "high"))
+        number = "a whole number" if whole else "a time" if kind == "seconds" else "a number"
+        raise PlayerError(
+            f"{each.name} is {number} from {low} to {high}, not {format_value(value, kind)}"
+        )
+
+
+def either(words: tuple[str, ...]) -> str:
+    """Words as a choice."""
+    return " or ".join([", ".join(words[:-1])] * (len(words) > 1) + [words[-1]])
+
+
+def format_value(value: Any, kind: str = "") -> str:
+    """An option's value as it is written in a spec."""
+    if kind == "seconds" and isinstance(value, int | float):
+        return f"{value * 1000:g}ms" if value < 1 else f"{value:g}s"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)[:40]

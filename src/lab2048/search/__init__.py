@@ -1,0 +1,1 @@
+"""Players that look ahead, a file a method."""

@@ -1,0 +1,431 @@
+"""Expectimax: the best move on average over all spawns, some moves ahead.
+
+    Q(s, a, d) = r + W(x, d - 1)          x is s after the move a, r its reward (if rewards count)
+    W(x, 0)    = H(x)                     the heuristic
+    W(x, d)    = sum over spawns s' on x of p * max over moves of Q(s', a, d)
+
+The last moves are most of the work: the states that spawns lead to are put into lanes, and all
+their moves are made and valued there in short loops. Afterstates that were valued before with as
+many moves to go are found in a table, so the result is what it would be without one.
+
+With a cut-off, what is reached with less than this probability is valued by H at once. The value in
+the table may then be of a likelier way to the same board.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from lab2048.board import OVERFLOW, Words, count, mix, reward_rows, slide_both, transpose
+from lab2048.jit import U, fragment, specialise
+from lab2048.search.heuristics import DEFAULT, HEURISTICS, Floats, evaluate, evaluator
+from lab2048.player import Player, option, ties_option
+from lab2048.search.steps import spawning, steps
+
+Counts = NDArray[np.int64]
+
+LANES = 64
+MOST = 120
+"""The afterstates that one afterstate can lead to: by 30 spawns and 4 moves."""
+SEEN = 256
+"""Room for them in a small table."""
+
+ROWS = COLS = 0
+"""The board that a kernel is compiled for; and the other kernels for it."""
+make_moves: Callable[..., None]
+open_cells: Callable[..., U]
+worth: Callable[..., float]
+TURNED = False
+try_slides: Callable[..., None]
+try_turned: Callable[..., None]
+best_moves: Callable[..., None]
+last_values: Callable[..., None]
+expand: Callable[..., int]
+values_of: Callable[..., None]
+
+# places in `Memory.tally`
+MADE, BUDGET, FOUND, KEPT = range(4)
+
+
+class Memory(NamedTuple):
+    """What a search works with. Not to be shared by threads."""
+
+    keys: Words
+    """The afterstates that were valued: a row for each number of moves to go."""
+    values: Floats
+    tally: Counts
+    """Moves that were made and valued, how many may be; values that were found; and were kept."""
+    kept: Counts
+    """Where values were kept, so that they can be forgotten; as many as there is room for."""
+    lanes: Words
+    best: Floats
+
+
+def new_memory(depth: int) -> Memory:
+    """Room for a search of this depth."""
+    size = 1 << min(5 + 3 * depth, 18)
+    return Memory(
+        np.zeros((depth, size), np.uint64),
+        np.empty((depth, size), np.float64),
+        np.array([0, np.iinfo(np.int64).max, 0, 0]),
+        np.empty(size // 8, np.int64),
+        np.zeros(LANES, np.uint64),
+        np.zeros(LANES, np.float64),
+    )
+
+
+# -- the last move: states in lanes --------------------------------------------------------------
+
+
+def try_slides_template(before: Words, slid: Words, by: Any, best: Floats) -> None:
+    """Raise `best` to the value of the slid board in every lane where something moved.
+
+    If TURNED, the boards are: their rows are the columns.
+    """
+    other = np.empty(LANES, np.uint64)
+    for j in range(LANES):
+        other[j] = transpose(slid[j], COLS, ROWS) if TURNED else transpose(slid[j], ROWS, COLS)
+    for j in range(LANES):
+        board, turned = (other[j], slid[j]) if TURNED else (slid[j], other[j])
+        value = evaluate(board, turned, by, ROWS, COLS)
+        best[j] = max(best[j], value if slid[j] != before[j] else -np.inf)
+
+
+def best_moves_template(boards: Words, by: Any, best: Floats) -> None:
+    """The best Q of a single move, in every lane; the value of a dead end if none is legal."""
+    turned, upright = np.empty(LANES, np.uint64), np.empty(LANES, np.float64)
+    first, last = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
+    for j in range(LANES):
+        best[j] = upright[j] = -np.inf
+        turned[j] = transpose(boards[j], ROWS, COLS)
+    for j in range(LANES):
+        first[j], last[j] = slide_both(boards[j], by.across, ROWS, COLS)
+    try_slides(boards, first, by, best)
+    try_slides(boards, last, by, best)
+    for j in range(LANES):
+        first[j], last[j] = slide_both(turned[j], by.down, COLS, ROWS)
+    try_turned(turned, first, by, upright)
+    try_turned(turned, last, by, upright)
+    if by.scored:
+        for j in range(LANES):
+            across = reward_rows(boards[j], by.across_rewards, ROWS, COLS) & ~U(OVERFLOW)
+            down = reward_rows(turned[j], by.down_rewards, COLS, ROWS) & ~U(OVERFLOW)
+            best[j] += np.float64(across)
+            upright[j] += np.float64(down)
+    for j in range(LANES):
+        best[j] = max(best[j], upright[j])
+        best[j] = best[j] if best[j] > -np.inf else by.dead
+
+
+@fragment
+def look_up(after: U, depth: int, memory: Any) -> tuple[U, bool]:
+    """Where an afterstate would be in the table of this depth, and whether it is there."""
+    place = mix(after) & U(memory.keys.shape[1] - 1)
+    return place, memory.keys[depth, place] == after
+
+
+@fragment
+def keep(after: U, depth: int, place: U, value: float, memory: Any) -> None:
+    """Put a value into the table."""
+    memory.keys[depth, place], memory.values[depth, place] = after, value
+    number = memory.tally[KEPT]
+    if number < len(memory.kept):
+        memory.kept[number] = depth * memory.keys.shape[1] + np.int64(place)
+    memory.tally[KEPT] = number + 1
+
+
+@fragment
+def forget(memory: Any) -> None:
+    """Clear the table, which takes as long as there is something in it."""
+    if memory.tally[KEPT] > len(memory.kept):
+        memory.keys[:] = U(0)
+    else:
+        keys = memory.keys.reshape(memory.keys.size)
+        for number in range(memory.tally[KEPT]):
+            keys[memory.kept[number]] = U(0)
+    memory.tally[KEPT] = 0
+
+
+@fragment
+def add_lanes(filled: int, weights: Floats, wanted: Counts, memory: Any, out: Floats) -> None:
+    """Add the values found in the lanes to what they are wanted for."""
+    for j in range(filled):
+        out[wanted[j]] += weights[j] * memory.best[j]
+    memory.tally[MADE] += 4 * filled
+
+
+def last_values_template(
+    afters: Words, chances: Floats, by: Any, spawns: Any, memory: Any, out: Floats
+) -> None:
+    """W(x, 1) of each afterstate."""
+    weights, wanted = np.empty(LANES, np.float64), np.empty(LANES, np.int64)
+    fresh = np.zeros(len(afters), np.bool_)
+    filled = 0
+    for i in range(len(afters)):
+        after = afters[i]
+        if chances[i] < spawns.cutoff:
+            out[i] = worth(after, by)
+            continue
+        place, known = look_up(after, 1, memory)
+        if known:
+            out[i] = memory.values[1, place]
+            memory.tally[FOUND] += 1
+            continue
+        fresh[i], out[i] = True, 0.0
+        cells = open_cells(after, spawns)
+        n = np.float64(count(cells))
+        while cells:
+            tile = cells & (U(0) - cells)
+            cells ^= tile
+            for rank in range(1, 3):
+                weight = spawns.two if rank == 1 else spawns.four
+                if weight > 0:
+                    memory.lanes[filled] = after | (tile * U(rank))
+                    weights[filled], wanted[filled] = weight / n, i
+                    filled += 1
+            if filled > LANES - 2:
+                best_moves(memory.lanes, by, memory.best)
+                add_lanes(filled, weights, wanted, memory, out)
+                filled = 0
+    best_moves(memory.lanes, by, memory.best)
+    add_lanes(filled, weights, wanted, memory, out)
+    for i in range(len(afters)):
+        if fresh[i]:
+            place, _ = look_up(afters[i], 1, memory)
+            keep(afters[i], 1, place, out[i], memory)
+
+
+# -- the moves before it -------------------------------------------------------------------------
+
+
+@fragment
+def add_seen(after: U, seen: Words, numbers: Counts, afters: Words, found: int) -> int:
+    """The number of an afterstate among those found so far, of which there are `found`."""
+    place = mix(after) & U(SEEN - 1)
+    while seen[place] != after:
+        if seen[place] == U(0):
+            seen[place], numbers[place] = after, found
+            afters[found] = after
+            break
+        place = (place + U(1)) & U(SEEN - 1)
+    return numbers[place]
+
+
+def expand_template(
+    after: U, by: Any, spawns: Any, links: Counts, gains: Floats, afters: Words
+) -> int:
+    """Write all afterstates that come next, each once; how many they are.
+
+    `links` has for every spawn and direction the number of the afterstate, or -1; `gains` what
+    the move gains. Spawns are in the order of the cells, the 2 before the 4.
+    """
+    seen, numbers = np.zeros(SEEN, np.uint64), np.empty(SEEN, np.int64)
+    moved, gained = np.empty(4, np.uint64), np.empty(4, np.float64)
+    cells = open_cells(after, spawns)
+    edge = found = 0
+    while cells:
+        tile = cells & (U(0) - cells)
+        cells ^= tile
+        for rank in range(1, 3):
+            make_moves(after | (tile * U(rank)), by, moved, gained)
+            for direction in range(4):
+                links[edge] = -1
+                gains[edge] = gained[direction]
+                if moved[direction]:
+                    links[edge] = add_seen(moved[direction], seen, numbers, afters, found)
+                    found = max(found, links[edge] + 1)
+                edge += 1
+    return found
+
+
+@fragment
+def mean_best(n: int, by: Any, spawns: Any, links: Counts, gains: Floats, values: Floats) -> float:
+    """The mean over spawns on n cells of the best move, from what `expand` has written."""
+    total = 0.0
+    for state in range(2 * n):
+        best = -np.inf
+        for edge in range(4 * state, 4 * state + 4):
+            if links[edge] >= 0:
+                best = max(best, gains[edge] + values[links[edge]])
+        weight = spawns.four if state & 1 else spawns.two
+        total += weight * (best if best > -np.inf else by.dead)
+    return total / n
+
+
+def values_of_template(
+    afters: Words,
+    chances: Floats,
+    depth: int,
+    by: Any,
+    spawns: Any,
+    memory: Any,
+    out: Floats,
+) -> None:
+    """W(x, depth) of each afterstate, which is reached with this chance."""
+    if depth == 1:
+        last_values(afters, chances, by, spawns, memory, out)
+        return
+    links, gains = np.empty(MOST, np.int64), np.empty(MOST, np.float64)
+    nexts, values = np.empty(MOST, np.uint64), np.empty(MOST, np.float64)
+    likely = np.empty(MOST, np.float64)
+    for i in range(len(afters)):
+        after = afters[i]
+        if chances[i] < spawns.cutoff:
+            out[i] = worth(after, by)
+            continue
+        place, known = look_up(after, depth, memory)
+        if known:
+            out[i] = memory.values[depth, place]
+            memory.tally[FOUND] += 1
+            continue
+        if memory.tally[MADE] > memory.tally[BUDGET]:
+            return  # nobody will look at the result
+        found = expand(after, by, spawns, links, gains, nexts)
+        n = np.int64(count(open_cells(after, spawns)))
+        memory.tally[MADE] += 8 * n
+        for k in range(8 * n):
+            if links[k] >= 0:
+                likely[links[k]] = chances[i] / n * (spawns.four if k & 4 else spawns.two)
+        values_of(nexts[:found], likely[:found], depth - 1, by, spawns, memory, values[:found])
+        out[i] = mean_best(n, by, spawns, links, gains, values)
+        keep(after, depth, place, out[i], memory)
+
+
+def root_values_template(
+    states: Words, depth: int, by: Any, spawns: Any, memory: Any, out: Floats
+) -> None:
+    """Q(s, a, depth) of every direction of every state; NaN if it is illegal."""
+    moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
+    afters, values, chances = np.empty(4, np.uint64), np.empty(4, np.float64), np.ones(4)
+    for i in range(len(states)):
+        make_moves(states[i], by, moved, gains)
+        memory.tally[MADE] += 4
+        found = 0
+        for direction in range(4):
+            if moved[direction]:
+                afters[found] = moved[direction]
+                found += 1
+        if depth > 1:
+            forget(memory)
+            values_of(afters[:found], chances[:found], depth - 1, by, spawns, memory, values)
+        else:
+            for k in range(found):
+                values[k] = worth(afters[k], by)
+        found = 0
+        for direction in range(4):
+            out[i, direction] = np.nan
+            if moved[direction]:
+                out[i, direction] = gains[direction] + values[found]
+                found += 1
+
+
+@cache
+def search_kernel(rows: int, cols: int) -> Callable[..., None]:
+    """`root_values` for a board."""
+    board = steps(rows, cols)
+    by, spawns, memory = board.by, board.spawns, numba.typeof(new_memory(1))
+    words, floats, whole = types.uint64[::1], types.float64[::1], types.int64
+    kernels = dict(board.constants)
+
+    def add(template: Callable[..., Any], result: Any, *arguments: Any) -> Any:
+        made = specialise(template, result(*arguments), board.name, **kernels)
+        kernels[template.__name__.removesuffix("_template")] = made
+        return made
+
+    slides = types.void(words, words, by, floats)
+    for name, turned in (("try_slides", False), ("try_turned", True)):
+        kernels[name] = specialise(
+            try_slides_template, slides, f"{board.name}.{turned}", TURNED=turned, **kernels
+        )
+    add(best_moves_template, types.void, words, by, floats)
+    add(last_values_template, types.void, words, floats, by, spawns, memory, floats)
+    add(expand_template, whole, types.uint64, by, spawns, types.int64[::1], floats, words)
+    add(values_of_template, types.void, words, floats, whole, by, spawns, memory, floats)
+    return add(
+        root_values_template, types.void, words, whole, by, spawns, memory, types.float64[:, ::1]
+    )
+
+
+# -- the player ----------------------------------------------------------------------------------
+
+DEEPEST = 12
+ENOUGH = 1 << 62
+FIRST_RATE = 1e7
+
+
+@dataclass(frozen=True, eq=False)
+class Expectimax(Player):
+    """Expectimax to a depth, or as deep as a time allows."""
+
+    depth: int = option(3, "own moves to look ahead", low=1, high=DEEPEST)
+    time: float = option(
+        0.0, "time a move, in place of a depth", low=1e-4, high=3600, kind="seconds"
+    )
+    cutoff: float = option(0.0, "do not look into what is less likely", low=0, high=1)
+    heuristic: str = option(DEFAULT, "what the last board is worth", choices=tuple(HEURISTICS))
+    cells: int = option(0, "spawns only on so many cells (Zhou); 0: on all", low=0, high=16)
+    ties: str = ties_option()
+
+    name = "expectimax"
+    about = "the best move on average over all spawns, some moves ahead"
+    meaning = "expected value of the last board, by the heuristic, with rewards if they count"
+    _own: threading.local = field(default_factory=threading.local, init=False, repr=False)
+
+    @property
+    def timed(self) -> bool:
+        return self.time > 0
+
+    @property
+    def symmetric(self) -> bool:
+        return self.splits and not self.cells and HEURISTICS[self.heuristic].symmetric
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        search = search_kernel(self.rules.rows, self.rules.cols)
+        by = evaluator(self.heuristic, self.rules)
+        spawns = spawning(self.rules, self.cutoff, self.cells)
+        out = np.empty((len(boards), 4))
+        if self.timed:
+            for i in range(len(boards)):
+                self._deepen(boards[i : i + 1], out[i : i + 1], by, spawns)
+        else:
+            search(boards, self.depth, by, spawns, self.memory(self.depth), out)
+        return out
+
+    def memory(self, depth: int) -> Memory:
+        """What this thread searches with."""
+        if getattr(self._own, "depth", 0) != depth:
+            self._own.depth, self._own.memory = depth, new_memory(depth)
+        return self._own.memory
+
+    def _deepen(self, board: Words, out: Floats, by: Any, spawns: Any) -> None:
+        """Search deeper and deeper until the time is up; what is not finished does not count."""
+        end = time.perf_counter() + self.time
+        search = search_kernel(self.rules.rows, self.rules.cols)
+        memory = self.memory(DEEPEST)
+        found = np.empty_like(out)
+        rate: float = getattr(self._own, "rate", FIRST_RATE)  # moves a second
+        for depth in range(1, DEEPEST + 1):
+            began = time.perf_counter()
+            before = int(memory.tally[MADE])
+            allowed = int(rate * (end - began)) if depth > 1 else ENOUGH
+            memory.tally[BUDGET] = before + allowed
+            search(board, depth, by, spawns, memory, found)
+            made = int(memory.tally[MADE]) - before
+            if made > 10_000:
+                rate += 0.2 * (made / (time.perf_counter() - began) - rate)
+            if made > allowed:
+                break
+            out[:] = found
+            if time.perf_counter() >= end:
+                break
+        self._own.rate = rate

@@ -1,0 +1,269 @@
+"""What a position seems to be worth: sums over its rows and columns, looked up in tables.
+
+A heuristic values an afterstate, the board after a move and before the spawn:
+
+    H(x) = sum over rows of T_r(row) + sum over columns of T_c(column)
+
+or, for `snake`, the larger of the two sums. Every T is a table of all lines of its length; lines
+that count the same share one. What a line counts is a `Line`: weights of its cells and of its shape.
+A search adds the rewards on the way to a heuristic that is `scored`; the others already count the
+tiles that a merge makes. A dead end is worth `dead`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab2048.board import Pairs, pairs, rank_at, table
+from lab2048.board import Table as Slides
+from lab2048.game import Rules
+from lab2048.jit import U, fragment, kernel
+
+Floats = NDArray[np.float64]
+
+FREE, MERGE, UNEVEN, UNEVEN_POWER, SUM, SUM_POWER, ROUGH, BASE = range(8)
+"""Places in the weights of a line's shape; see `line_value`."""
+
+
+class Line(NamedTuple):
+    """What a line counts: for each of its cells a weight of its tile and of its rank; its shape."""
+
+    tiles: tuple[float, ...]
+    ranks: tuple[float, ...]
+    shape: tuple[float, ...] = (0.0,) * 8
+
+
+class Heuristic(NamedTuple):
+    """How a position is valued, on a board of any size."""
+
+    about: str
+    rows: Callable[[Rules], list[Line]]
+    cols: Callable[[Rules], list[Line]]
+    scored: bool = False
+    """Whether a search adds the rewards of the moves on the way."""
+    larger: bool = False
+    """Whether the larger of the two sums counts, not both together."""
+    dead: float = 0.0
+    """What a state is worth on which no move is legal."""
+    symmetric: bool = True
+    """Whether all images of a board have the same value."""
+
+
+class Evaluator(NamedTuple):
+    """A heuristic for one board, and the tables of its moves: what a search kernel is given."""
+
+    across: Pairs
+    down: Pairs
+    across_rewards: Slides
+    down_rewards: Slides
+    table: NDArray[np.float32]
+    row_step: U
+    """How far the table of each row is behind that of the row before; 0 if they share one."""
+    col_start: U
+    """Where the table of the first column begins."""
+    col_step: U
+    larger: bool
+    scored: bool
+    dead: float
+
+
+# -- lines ---------------------------------------------------------------------------------------
+
+
+@kernel("float64(uint64, int64, float64[::1], float64[::1], float64[::1])")
+def line_value(line: U, length: int, tiles: Floats, ranks: Floats, shape: Floats) -> float:
+    """What a line is worth.
+
+    Its cells: weight times tile, and weight times rank. Its shape: free cells; pairs of equal tiles
+    with only free cells between them, which can merge; how far it is from rising all the way or
+    falling all the way (of the two the less), by powers of ranks; the sum of powers of ranks; how
+    much neighbouring tiles differ.
+    """
+    value = shape[BASE]
+    rises = falls = 0.0
+    before = last = U(0)  # the cell before this one, and the last tile
+    for cell in range(length):
+        rank = rank_at(line, cell)
+        if rank == U(0):
+            value += shape[FREE]
+        else:
+            value += tiles[cell] * np.float64(U(1) << rank) + ranks[cell] * np.float64(rank)
+            value -= shape[SUM] * np.float64(rank) ** shape[SUM_POWER]
+            if rank == last:
+                value += shape[MERGE]
+            elif before != U(0):
+                value -= shape[ROUGH] * abs(np.float64(rank) - np.float64(before))
+            last = U(0) if rank == last else rank
+        if cell > 0:
+            step = np.float64(rank) ** shape[UNEVEN_POWER]
+            step -= np.float64(before) ** shape[UNEVEN_POWER]
+            rises += max(step, 0.0)
+            falls += max(-step, 0.0)
+        before = rank
+    return value - shape[UNEVEN] * min(rises, falls)
+
+
+@kernel("void(float32[::1], int64, float64[::1], float64[::1], float64[::1])")
+def fill_lines(
+    out: NDArray[np.float32], length: int, tiles: Floats, ranks: Floats, shape: Floats
+) -> None:
+    """Write the values of all lines of a length."""
+    for line in range(1 << (4 * length)):
+        out[line] = np.float32(line_value(U(line), length, tiles, ranks, shape))
+
+
+# -- the heuristics ------------------------------------------------------------------------------
+
+
+def grid_rows(grid: Floats) -> list[Line]:
+    """Lines that count their tiles by the weights of a grid."""
+    return [Line(tuple(row), (0.0,) * len(row)) for row in grid.tolist()]
+
+
+def nothing(length: int, lines: int) -> list[Line]:
+    """Lines that count nothing."""
+    return [Line((0.0,) * length, (0.0,) * length)] * lines
+
+
+def slope(rules: Rules) -> Floats:
+    """Zhou's matrix alpha on a board of any size: 1 in the last cell, one more a step from it."""
+    steps = np.add.outer(np.arange(rules.rows)[::-1], np.arange(rules.cols)[::-1])
+    return steps + 1.0
+
+
+def snake(rules: Rules, vertical: bool = False) -> Floats:
+    """The powers of 2, largest first, along a path that winds through the rows, or columns."""
+    rows, cols = (rules.cols, rules.rows) if vertical else (rules.rows, rules.cols)
+    grid = 2.0 ** np.arange(rules.cells)[::-1].reshape(rows, cols)
+    grid[1::2] = grid[1::2, ::-1]
+    return grid
+
+
+def snake_order(rules: Rules) -> list[int]:
+    """The cells along the snake, from the heaviest."""
+    return np.argsort(-snake(rules).ravel(), kind="stable").tolist()
+
+
+def shaped(length: int, lines: int, shape: dict[int, float], edge: float = 0.0) -> list[Line]:
+    """Lines that count their shape, the same everywhere, and the ranks along the board's edge."""
+    weights = tuple(shape.get(place, 0.0) for place in range(8))
+    none = (0.0,) * length
+    outer = Line(none, (edge,) * length, weights)
+    return [outer if line in (0, lines - 1) else Line(none, none, weights) for line in range(lines)]
+
+
+SHAPE = {FREE: 2.7, UNEVEN: 1.0, UNEVEN_POWER: 1.0, ROUGH: 0.1}
+SHAPE_EDGE = 0.3
+SHAPE_DEAD = -100.0
+# found by benchmarks/tune_rows.py
+ROWS = {
+    FREE: 270.0,
+    MERGE: 700.0,
+    UNEVEN: 47.0,
+    UNEVEN_POWER: 4.0,
+    SUM: 11.0,
+    SUM_POWER: 3.5,
+}
+ROWS_DEAD = -1_600_000.0
+
+
+def rows_heuristic(shape: dict[int, float], dead: float) -> Heuristic:
+    """The heuristic that counts the shape of all rows and columns with these weights."""
+    return Heuristic(
+        "free cells, possible merges, monotonicity and ranks of every row and column",
+        lambda rules: shaped(rules.cols, rules.rows, shape),
+        lambda rules: shaped(rules.rows, rules.cols, shape),
+        dead=dead,
+    )
+
+
+HEURISTICS = {
+    "rows": rows_heuristic(ROWS, ROWS_DEAD),
+    "shape": Heuristic(
+        "free cells, monotonicity, smoothness, and large tiles on the edge",
+        lambda rules: shaped(rules.cols, rules.rows, SHAPE, SHAPE_EDGE),
+        lambda rules: shaped(rules.rows, rules.cols, SHAPE, SHAPE_EDGE),
+        dead=SHAPE_DEAD,
+    ),
+    "snake": Heuristic(
+        "powers of 2 along a snake times the tiles (Zhou's beta), by rows or columns if that is more",
+        lambda rules: grid_rows(snake(rules)),
+        lambda rules: grid_rows(snake(rules, vertical=True)),
+        larger=True,
+        symmetric=False,
+    ),
+    "alpha": Heuristic(
+        "weights that fall from the first corner to the last times the tiles (Zhou's alpha)",
+        lambda rules: grid_rows(slope(rules)),
+        lambda rules: nothing(rules.rows, rules.cols),
+        symmetric=False,
+    ),
+    "zero": Heuristic(
+        "nothing: only the rewards on the way count",
+        lambda rules: nothing(rules.cols, rules.rows),
+        lambda rules: nothing(rules.rows, rules.cols),
+        scored=True,
+    ),
+}
+DEFAULT = "rows"
+
+
+@cache
+def evaluator(name: str, rules: Rules) -> Evaluator:
+    """The tables of a heuristic on a board."""
+    return build_evaluator(HEURISTICS[name], rules)
+
+
+def build_evaluator(heuristic: Heuristic, rules: Rules) -> Evaluator:
+    """The tables of a heuristic on a board; rows that all count the same share one."""
+    rows, row_step = _tables(heuristic.rows(rules), rules.cols)
+    cols, col_step = _tables(heuristic.cols(rules), rules.rows)
+    return Evaluator(
+        pairs(rules.cols),
+        pairs(rules.rows),
+        table(rules.cols),
+        table(rules.rows),
+        np.concatenate([rows, cols]),
+        U(row_step),
+        U(len(rows)),
+        U(col_step),
+        heuristic.larger,
+        heuristic.scored,
+        heuristic.dead,
+    )
+
+
+def _tables(lines: list[Line], length: int) -> tuple[NDArray[np.float32], int]:
+    """The tables of all rows, or columns, and how far each is behind the one before."""
+    size = 16**length
+    if len(set(lines)) == 1:
+        lines, step = lines[:1], 0
+    else:
+        step = size
+    out = np.empty(size * len(lines), np.float32)
+    for number, line in enumerate(lines):
+        weights = [np.array(part, np.float64) for part in line]
+        fill_lines(out[number * size : (number + 1) * size], length, *weights)
+    return out, step
+
+
+# -- for kernels ---------------------------------------------------------------------------------
+
+
+@fragment
+def evaluate(board: U, turned: U, by: Any, rows: int, cols: int) -> float:
+    """The value of an afterstate, by an `Evaluator`; `turned` is it with rows and columns swapped."""
+    row, column = (U(1) << U(4 * cols)) - U(1), (U(1) << U(4 * rows)) - U(1)
+    across = down = 0.0
+    for r in range(rows):
+        line = (board >> U(4 * cols * r)) & row
+        across += np.float64(by.table[U(r) * by.row_step + line])
+    for c in range(cols):
+        line = (turned >> U(4 * rows * c)) & column
+        down += np.float64(by.table[by.col_start + U(c) * by.col_step + line])
+    return max(across, down) if by.larger else across + down

@@ -1,0 +1,184 @@
+"""One step of a search: all moves of a state, all spawns of an afterstate. Pieces for kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from lab2048 import chance
+from lab2048.board import (
+    OVERFLOW,
+    Words,
+    all_cells,
+    bounded,
+    count,
+    occupied,
+    pairs,
+    reward_rows,
+    slide_both,
+    transpose,
+)
+from lab2048.game import Rules
+from lab2048.jit import U, kernel, specialise
+from lab2048.lanes import CHOICE, CHOICES, Counts
+from lab2048.search.heuristics import Evaluator, Floats, evaluate, snake_order
+
+ROWS = COLS = 0
+"""The board that a kernel is compiled for."""
+
+TIE = 1e-10
+"""Values that differ by less, relative to their size, count as equal: sums depend on their order."""
+
+
+class Spawning(NamedTuple):
+    """How tiles spawn, and how much of it a search looks at."""
+
+    two: float
+    """The chance of a 2, and of a 4."""
+    four: float
+    threshold: Words
+    """`chance.four_threshold`, where spawns are drawn."""
+    cutoff: float
+    """What is less likely than this is not looked into; 0 if all is."""
+    cells: int
+    """At how many empty cells a search looks; 0 if at all of them."""
+    order: NDArray[np.int64]
+    """All cells, in the order in which they are looked at."""
+
+
+def spawning(rules: Rules, cutoff: float = 0.0, cells: int = 0) -> Spawning:
+    """How tiles spawn by the rules."""
+    threshold = np.array(chance.four_threshold(rules.p4), np.uint64)
+    order = np.array(snake_order(rules), np.int64)
+    return Spawning(1 - rules.p4, rules.p4, threshold, cutoff, cells, order)
+
+
+def make_moves_template(state: U, by: Any, afters: Words, gains: Floats) -> None:
+    """Write the afterstate of each direction, 0 if it is illegal, and what the move gains.
+
+    That is its reward if the heuristic is `scored`, otherwise nothing.
+    """
+    turned = transpose(state, ROWS, COLS)
+    left, right = slide_both(state, by.across, ROWS, COLS)
+    up, down = slide_both(turned, by.down, COLS, ROWS)
+    afters[0] = transpose(up, COLS, ROWS) if up != turned else U(0)
+    afters[1] = right if right != state else U(0)
+    afters[2] = transpose(down, COLS, ROWS) if down != turned else U(0)
+    afters[3] = left if left != state else U(0)
+    across = vertical = 0.0
+    if by.scored:
+        across = np.float64(reward_rows(state, by.across_rewards, ROWS, COLS) & ~U(OVERFLOW))
+        vertical = np.float64(reward_rows(turned, by.down_rewards, COLS, ROWS) & ~U(OVERFLOW))
+    gains[0] = gains[2] = vertical
+    gains[1] = gains[3] = across
+
+
+def open_cells_template(after: U, spawns: Any) -> U:
+    """The mask of the empty cells that are looked at."""
+    empty = ~occupied(after) & all_cells(ROWS, COLS)
+    if spawns.cells == 0 or count(empty) <= U(spawns.cells):
+        return empty
+    chosen = U(0)
+    left = spawns.cells
+    for place in range(ROWS * COLS):
+        cell = U(1) << U(4 * spawns.order[place])
+        if left > 0 and empty & cell:
+            chosen |= cell
+            left -= 1
+    return chosen
+
+
+def worth_template(after: U, by: Any) -> float:
+    """The heuristic value of an afterstate."""
+    return evaluate(after, transpose(after, ROWS, COLS), by, ROWS, COLS)
+
+
+class Steps(NamedTuple):
+    """The kernels above for one board, and the types of what searches are given."""
+
+    constants: dict[str, Any]
+    """To specialise a template of a search with: the board, and the kernels by their names."""
+    by: Any
+    spawns: Any
+    name: str
+
+
+@cache
+def steps(rows: int, cols: int) -> Steps:
+    """Compile the kernels above for a board."""
+    rules = Rules(rows, cols)
+    none, lines = np.empty(0, np.uint32), np.empty(0, np.float32)
+    by = numba.typeof(
+        Evaluator(
+            pairs(cols), pairs(rows), none, none, lines, U(0), U(0), U(0), False, False, 0.0
+        )
+    )
+    spawns = numba.typeof(spawning(rules))
+    board = {"ROWS": rows, "COLS": cols}
+    words, floats = types.uint64[::1], types.float64[::1]
+
+    def made(template: Callable[..., Any], signature: Any) -> Any:
+        return specialise(template, signature, rules.name, **board)
+
+    kernels = {
+        "make_moves": made(make_moves_template, types.void(types.uint64, by, words, floats)),
+        "open_cells": made(open_cells_template, types.uint64(types.uint64, spawns)),
+        "worth": made(worth_template, types.float64(types.uint64, by)),
+    }
+    return Steps({**board, **kernels}, by, spawns, rules.name)
+
+
+# -- from values to moves ------------------------------------------------------------------------
+
+
+@kernel("int64(float64[::1])")
+def best_of(values: Floats) -> int:
+    """The mask of the moves with the best value; 0 if none is legal."""
+    best = -np.inf
+    for direction in range(4):
+        if not np.isnan(values[direction]):
+            best = max(best, values[direction])
+    slack = TIE * max(abs(best), 1.0) if best > -np.inf else 0.0
+    mask = 0
+    for direction in range(4):
+        if values[direction] >= best - slack:
+            mask |= 1 << direction
+    return mask
+
+
+@kernel("void(float64[:, ::1], uint64[::1], boolean, int64[::1])")
+def pick_moves(values: Floats, words: Words, split: bool, moves: Counts) -> None:
+    """Write a best move of each row: the first, or the one that a word draws; -1 if there is none."""
+    for i in range(len(values)):
+        mask = best_of(values[i])
+        left = np.int64(0)
+        if split and mask:
+            left = np.int64(bounded(words[i], CHOICES[mask])[0])
+        moves[i] = -1 if mask == 0 else np.int64((CHOICE[mask] >> U(8 * left)) & U(3))
+
+
+def pick(values: Floats, words: Words, split: bool) -> Counts:
+    """A best move of each row of values: the first, or the one that a word draws."""
+    moves = np.empty(len(values), np.int64)
+    pick_moves(values, words, split, moves)
+    return moves
+
+
+def shares(values: Floats, split: bool) -> Floats:
+    """The chance of each move if a best one is made: the first, or each alike."""
+    with np.errstate(invalid="ignore"):
+        best = np.nanmax(np.where(np.isnan(values), -np.inf, values), axis=1, keepdims=True)
+        slack = np.where(np.isfinite(best), TIE * np.maximum(np.abs(best), 1.0), 0.0)
+        tied = values >= np.where(np.isfinite(best), best - slack, best)
+    if split:
+        return tied / np.maximum(tied.sum(axis=1, keepdims=True), 1)
+    out = np.zeros(values.shape)
+    some = tied.any(axis=1)
+    out[np.flatnonzero(some), tied[some].argmax(axis=1)] = 1.0
+    return out

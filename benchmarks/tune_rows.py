@@ -27,7 +27,7 @@ SAMPLES, BEST = 20, 5
 def scores(weights, depth, games, seed, threads):
     """The scores of games with these weights."""
     *shape, dead = np.exp(weights)
-    named = {getattr(heuristics, name): value for name, value in zip(NAMES, shape)}
+    named = {getattr(heuristics, name): value for name, value in zip(NAMES, shape, strict=False)}
     heuristics.HEURISTICS["rows"] = heuristics.rows_heuristic(named, -dead)
     heuristics.evaluator.cache_clear()
     player = Expectimax(Rules(4, 4), depth=depth)
@@ -37,7 +37,7 @@ def scores(weights, depth, games, seed, threads):
 
 def show(text, weights, found):
     """A line about a set of weights."""
-    values = ", ".join(f"{n} {v:.5g}" for n, v in zip(NAMES, np.exp(weights)))
+    values = ", ".join(f"{n} {v:.5g}" for n, v in zip(NAMES, np.exp(weights), strict=True))
     half = 1.96 * found.std() / len(found) ** 0.5
     print(f"{text}: mean {found.mean():,.0f} +- {half:,.0f} ({values})", flush=True)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import naive
 
 from lab2048 import Board, Direction, Game, Rules
-from lab2048.players import random_player, take_turn
+from lab2048.game import random_move
 
 FOLDER = Path(__file__).parent / "golden"
 SEED = 2048
@@ -26,7 +26,7 @@ def playthrough(rows: int, cols: int) -> str:
     lines += _position(game.board)
     while not game.over:
         before = game.board
-        reward = take_turn(game, random_player)
+        reward = game.play(random_move(game.board, game.own_word))
         direction = game.moves[-1]
         after = before.move(direction).after
         (spawn,) = [s for s in rules.spawns(after) if s.board == game.board]

@@ -11,7 +11,7 @@ from conftest import WITH_JIT
 from test_chance import seed_for
 
 from lab2048 import Board, Game, Rules, bulk, chance, lanes, random_games
-from lab2048.players import random_player, take_turn
+from lab2048.game import random_move
 
 # every way through the kernels: square or not, lines with a table or without
 COMMON = [(4, 4), (3, 3), (6, 2)] if WITH_JIT else [(2, 2), (3, 2)]
@@ -21,7 +21,7 @@ def play_one(rules, seed, index=0, start=None):
     """A game of the random player, one move at a time."""
     game = Game(rules, seed, index=index, start=start)
     while not game.over:
-        take_turn(game, random_player)
+        game.play(random_move(game.board, game.own_word))
     return game
 
 

@@ -10,22 +10,35 @@ one game at first, and more as long as a step of all of them is quick.
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lab2048 import chance
-from lab2048.board import OVERFLOW, table
-from lab2048.game import Game, Rules
-from lab2048.jit import U
+from lab2048.board import GOLDEN, OVERFLOW, Words, mix, slide, spawn, table
+from lab2048.board import Table as Slides
+from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules
+from lab2048.home import home
+from lab2048.intrinsics import lowest_bit
+from lab2048.jit import U, cache_folder, kernel
 from lab2048.lanes import begin_games, next_words, step_kernel
 from lab2048.notation import checked_threads
 from lab2048.player import Player
+from lab2048.records import Record
+
+Bytes = NDArray[np.uint8]
 
 WIDEST = 2048
 """Games that a thread plays side by side at most."""
@@ -87,7 +100,7 @@ class Lanes:
         over = (self.state[2] == 0) | large
         return self._take(over, large) if over.any() else []
 
-    def _take(self, over: np.ndarray, large: np.ndarray) -> list[Played]:
+    def _take(self, over: NDArray[np.bool_], large: NDArray[np.bool_]) -> list[Played]:
         """The games that are over; those with a tile that is too large are first played to it."""
         done = []
         for lane in np.flatnonzero(over).tolist():
@@ -110,15 +123,14 @@ def play_exactly(player: Player, seed: int, index: int, made: bytes) -> Played:
     game = Game(player.rules, seed, index=index)
     for move in made:
         game.play(move)
-    key = chance.player_key(game.key)
     while not game.over:
-        game.play(player.choose(game.board, chance.word(key, len(game.moves))))
+        game.play(player.choose(game.board, game.own_word))
     return Played(index, game.score, game.board.max_tile, bytes(game.moves))
 
 
 def play_games(
     player: Player, games: Iterator[int], seed: int, threads: int | None = None
-) -> Iterator[Played]:
+) -> Generator[Played, None, None]:
     """Play these games of a seed, and yield each when it is over, in any order.
 
     Whoever does not want more closes the iterator; games that are not over then are lost.
@@ -176,3 +188,151 @@ def _work(
             give(game)
         if time.thread_time() - began < QUICK and len(lanes.games) * 2 > width:
             width = min(2 * width, WIDEST)
+
+
+# -- games once more -----------------------------------------------------------------------------
+
+
+class Traced(NamedTuple):
+    """A game that was played again: its boards, the last one too, and its spawns."""
+
+    boards: Words
+    spawns: Words
+    """Cell times 4, plus rank; the two tiles of the start are the first."""
+
+
+@kernel(
+    "void(uint64, uint8[::1], uint64[::1], uint32[::1], uint32[::1], uint64[:, ::1], int64, int64)"
+)
+def trace(
+    key: U,
+    moves: Bytes,
+    four: Words,
+    across: Slides,
+    down: Slides,
+    out: Words,
+    rows: int,
+    cols: int,
+) -> None:
+    """Write the board after each spawn of a game, and the spawn; the first two are the start."""
+    word = key
+    board = U(0)
+    for i in range(len(moves) + 2):
+        if i > 1:
+            board = slide(board, U(moves[i - 2]), across, down, rows, cols)
+        word += GOLDEN
+        spawned, rank = spawn(board, mix(word), four, rows, cols)
+        out[1, i] = (lowest_bit(board ^ spawned) & ~U(3)) | rank
+        board = spawned
+        out[0, i] = board
+
+
+def retrace(rules: Rules, seed: int, game: Played) -> Traced:
+    """The boards and spawns of a game that was played. Tiles above 32768 do not fit."""
+    moves = np.frombuffer(game.moves, np.uint8).copy()
+    four = np.array(chance.four_threshold(rules.p4), np.uint64)
+    out = np.empty((2, len(moves) + 2), np.uint64)
+    tables = table(rules.cols), table(rules.rows)
+    key = U(chance.game_key(seed, game.index))
+    trace(key, moves, four, *tables, out, rules.rows, rules.cols)
+    return Traced(out[0, 1:], out[1])
+
+
+def record_of(player: Player, seed: int, game: Played) -> Record:
+    """The record of a game that was played."""
+    rules = player.rules
+    if game.max_tile > 1 << MAX_PACKED_RANK:
+        again = Game(rules, seed, index=game.index)
+        for move in game.moves:
+            again.play(move)
+        return Record.of(again, player.spec)
+    spawns = retrace(rules, seed, game).spawns.tolist()
+    text = "".join(f"{spawn >> 2:x}{spawn & 3}" for spawn in spawns)
+    moves = "".join(map(str, game.moves))
+    facts = game.index, game.score, game.max_tile
+    return Record(rules, player.spec, seed, *facts, moves, text)
+
+
+# -- matches -------------------------------------------------------------------------------------
+
+
+class Match(NamedTuple):
+    """What a player has done."""
+
+    games: list[Played]
+    """In the order of their numbers."""
+    moves_per_second: float | None
+    """Of all threads together; None if all games had been played before."""
+
+
+def play_match(
+    player: Player,
+    games: int,
+    seed: int,
+    *,
+    threads: int | None = None,
+    journal: Path | None = None,
+    progress: Callable[[int], object] = lambda done: None,
+) -> Match:
+    """Play games 0, 1, ... of a seed.
+
+    With a journal, every game is written down when it is over, and those that are in it already are
+    not played again: a match that was stopped goes on with the next call. `progress` is called with
+    the number of games that are done.
+    """
+    games = chance.checked_seed(games, "games")
+    found = _read_journal(journal, player, games, seed) if journal else {}
+    progress(len(found))
+    missing = iter([index for index in range(games) if index not in found])
+    began, made = time.perf_counter(), 0
+    workers = threads if player.parallel else 1
+    with ExitStack() as stack:
+        file = None
+        if journal is not None:
+            journal.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(journal.open("a", encoding="utf-8"))
+        playing = stack.enter_context(closing(play_games(player, missing, seed, workers)))
+        began = time.perf_counter()
+        for game in playing:
+            found[game.index] = game
+            made += len(game.moves)
+            if file is not None:
+                file.write(json.dumps([*dataclasses.astuple(game)[:3], game.moves.hex()]) + "\n")
+                file.flush()
+            progress(len(found))
+    seconds = time.perf_counter() - began
+    return Match([found[index] for index in range(games)], made / seconds if made else None)
+
+
+def journal_path(player: Player, seed: int) -> Path:
+    """Where the journal of a match is kept; another version of lab2048 has another."""
+    rules = player.rules
+    facts = f"{player.spec} {rules.name} {rules.p4!r} {seed} {cache_folder().name}"
+    return home() / "matches" / f"{hashlib.sha256(facts.encode()).hexdigest()[:24]}.jsonl"
+
+
+def _read_journal(path: Path, player: Player, games: int, seed: int) -> dict[int, Played]:
+    """The games that were finished; what makes no sense is left out, to be played again."""
+    found: dict[int, Played] = {}
+    lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
+    for line in lines:
+        try:
+            index, score, max_tile, moves = json.loads(line)
+            game = Played(index, score, max_tile, bytes.fromhex(moves))
+            if 0 <= index < games and _is_sound(game, player, seed):
+                found[index] = game
+        except (ValueError, TypeError):
+            continue
+    return found
+
+
+def _is_sound(game: Played, player: Player, seed: int) -> bool:
+    """Whether the moves of a game lead to its score, and to its end."""
+    if max(game.moves, default=9) > 3:
+        return False
+    if game.max_tile > 1 << MAX_PACKED_RANK:
+        return True
+    last = Board.from_packed(
+        int(retrace(player.rules, seed, game).boards[-1]), player.rules.rows, player.rules.cols
+    )
+    return last.is_terminal and last.max_tile == game.max_tile

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from lab2048.bulk import random_games
-from lab2048.game import Board, Game, Rules
+from lab2048.game import Board, Game, Rules, random_move
 from lab2048.notation import SHAPES
-from lab2048.players import random_player, take_turn
 
 REPEATS = 7
 SOLVES = 5
@@ -163,7 +162,7 @@ def _game_trace(rules: Rules, index: int) -> str:
     game = Game(rules, 2048, index=index)
     lines = [_position(game.board)]
     while not game.over:
-        reward = take_turn(game, random_player)
+        reward = game.play(random_move(game.board, game.own_word))
         lines.append(f"{reward} {_position(game.board)}")
     return "\n".join(lines)
 

@@ -17,11 +17,10 @@ import numpy as np
 
 from lab2048 import chance
 from lab2048.board import table
-from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules
+from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, random_move
 from lab2048.jit import U
-from lab2048.lanes import Counts, games_kernel, summarise
+from lab2048.lanes import Counts, game_keys, games_kernel, summarise
 from lab2048.notation import checked_threads
-from lab2048.players import random_player, take_turn
 
 _BLOCK = 16384
 
@@ -96,7 +95,9 @@ def _play_block(
         last, counts = np.empty(len(out), np.uint64), np.empty((len(out), 2), np.uint64)
         four = np.array(chance.four_threshold(rules.p4), np.uint64)
         play = games_kernel(rules.rows, rules.cols)
-        play(U(seed), U(first), begin, four, table(rules.cols), table(rules.rows), last, counts)
+        keys, begins = np.empty(len(out), np.uint64), np.array([begin])
+        game_keys(U(seed), U(first), keys)
+        play(keys, begins, four, table(rules.cols), table(rules.rows), last, counts)
         summarise(last, counts, begin, U(0 if begin else 2), out)
         outgrown = np.flatnonzero(out[:, 3]).tolist()
     for i in outgrown:
@@ -111,5 +112,5 @@ def _play_exactly(
     """One game of the random player on boards without a largest tile."""
     game = Game(rules, seed, index=index, start=start)
     while not game.over:
-        take_turn(game, random_player)
+        game.play(random_move(game.board, game.own_word))
     return game.score, len(game.moves), max(game.board.ranks), True

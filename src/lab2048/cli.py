@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import lab2048
-from lab2048 import cli_probe, cli_solve
+from lab2048 import cli_evaluate, cli_probe, cli_solve
 from lab2048.game import P4
 from lab2048.options import BoardOption, FourOption, GammaOption, JsonOption, SeedOption
 
@@ -32,6 +32,7 @@ app = typer.Typer(
 )
 bench_app = typer.Typer(help="Measure how fast lab2048 is on this machine.")
 app.add_typer(cli_solve.app)
+app.add_typer(cli_evaluate.app)
 app.add_typer(bench_app, name="bench")
 
 STOPPED = 130
@@ -109,7 +110,7 @@ def play(
 
 @app.command()
 def watch(
-    player: Annotated[str, typer.Argument(help="Who plays: random.")],
+    player: Annotated[str, typer.Argument(help="Who plays, such as expectimax:depth=3.")],
     board: BoardOption = "4x4",
     p4: FourOption = P4,
     seed: SeedOption = None,
@@ -117,11 +118,13 @@ def watch(
 ) -> None:
     """Watch a player play."""
     from lab2048 import terminal
-    from lab2048.players import find_player
+    from lab2048.players import make_player
 
     if not 0.125 <= speed <= 1024:
         raise ValueError(f"--speed is from 0.125 to 1024 moves a second, not {speed}")
-    game = terminal.watch(player, find_player(player), _rules(board, p4), seed, speed)
+    rules = _rules(board, p4)
+    made = make_player(player, rules)
+    game = terminal.watch(made.spec, made.choose, rules, seed, speed)
     print(game.board.grid())
     _print_farewell(game)
 

@@ -494,6 +494,11 @@ class Game:
         """Whether no move is legal."""
         return self.board.is_terminal
 
+    @property
+    def own_word(self) -> int:
+        """The random word that a player has for the next move."""
+        return chance.word(chance.player_key(self.key), len(self.moves))
+
     def __repr__(self) -> str:
         rules, moves = self.rules, len(self.moves)
         return f"<Game {rules.name}, seed {self.seed}, {moves} moves, score {self.score}>"
@@ -535,3 +540,10 @@ def spawned(after: Board, word: int, threshold: tuple[int, int]) -> tuple[Board,
     empty = after.empty_cells
     which, rank = chance.draw_spawn(word, len(empty), threshold)
     return after.place(empty[which], rank), empty[which], rank
+
+
+def random_move(board: Board, word: int) -> Direction:
+    """The legal move that a word draws, each with the same chance."""
+    moves = board.legal_moves
+    k, _ = chance.bounded(word, len(moves))
+    return moves[k]

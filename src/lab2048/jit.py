@@ -62,24 +62,35 @@ def fragment(function: Callable[P, T]) -> Callable[P, T]:
     return cast(Callable[P, T], numba.njit(inline="always")(function))
 
 
-def specialise(
-    template: Callable[P, T], signature: Any, name: str, **constants: object
-) -> Callable[P, T]:
-    """Compile a function `x_template` as `x`, with some of its global names bound to these values.
+class Kernels:
+    """Functions of modules compiled with some of their global names bound to constants.
 
-    Unlike a closure, such a kernel may call itself and kernels that were made the same way, and is
-    still found in the cache: `name`, which tells apart what the constants make different, is part
-    of its own name there.
+    Unlike closures, such kernels may call themselves, and those that were added before them, by the
+    names of the functions; and they are still found in the cache: `name`, which tells apart what
+    the constants make different, is part of their names there.
     """
-    own = template.__name__.removesuffix("_template")
-    names = {**template.__globals__, **constants}
-    names.pop(own, None)  # it is not known yet: so Numba sees that a kernel calls itself
-    function = FunctionType(template.__code__, names, own)
-    function.__qualname__ = f"{name}.{own}"
-    function.__doc__ = template.__doc__
-    made = kernel(signature)(function)
-    names[own] = made
-    return cast(Callable[P, T], made)
+
+    def __init__(self, name: str, **constants: object) -> None:
+        self.name = name
+        self._bound: dict[str, Any] = dict(constants)
+
+    def more(self, name: str) -> Kernels:
+        """A copy, to add kernels to that go by the same names as others."""
+        return Kernels(f"{self.name}.{name}", **self._bound)
+
+    def add(
+        self, function: Callable[P, T], signature: Any, name: str = "", **constants: object
+    ) -> Callable[P, T]:
+        """Compile a function, and let those that are added after it call it, by a name."""
+        name = name or function.__name__
+        names = {**function.__globals__, **self._bound, **constants}
+        names.pop(name, None)  # it is not known yet: so Numba sees that a kernel calls itself
+        copy = FunctionType(function.__code__, names, name)
+        copy.__qualname__ = f"{self.name}.{name}"
+        copy.__doc__ = function.__doc__
+        made = kernel(signature)(copy)
+        names[name] = self._bound[name] = made
+        return cast(Callable[P, T], made)
 
 
 def _compiled(signature: Any, **options: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -200,20 +200,22 @@ def games_kernel(rows: int, cols: int) -> Callable[..., None]:
     """The kernel that plays whole random games on this board."""
 
     @kernel(
-        "void(uint64, uint64, uint64, uint64[::1], uint32[::1], uint32[::1], "
-        "uint64[::1], uint64[:, ::1])"
+        "void(uint64[::1], uint64[::1], uint64[::1], uint32[::1], uint32[::1], uint64[::1], "
+        "uint64[:, ::1])"
     )
     def play(
-        seed: U,
-        first: U,
-        begin: U,
+        keys: Words,
+        begins: Words,
         four: Words,
         across: Table,
         down: Table,
         last: Words,
         counts: Words,
     ) -> None:
-        """Games first, first + 1, ...: the last board of each, its moves and its spawned 4s."""
+        """The games with these keys: the last board of each, its moves and its spawned 4s.
+
+        Each begins with its own board, or all with the same if there is only one.
+        """
         n = min(LANES, last.size)  # lanes in use
         started = turn = U(0)
         nothing = U(last.size)  # no game's number
@@ -237,7 +239,8 @@ def games_kernel(rows: int, cols: int) -> Callable[..., None]:
                     n -= 1
                     lanes[:, j] = lanes[:, n]
                     continue
-                begin_game(lanes, j, game_key(seed, first + started), begin, four, rows, cols)
+                begin = begins[min(started, U(begins.size - 1))]
+                begin_game(lanes, j, keys[started], begin, four, rows, cols)
                 lanes[GAME, j], lanes[SINCE, j] = started, turn
                 started += U(1)
             if n == 0:
@@ -253,6 +256,13 @@ def games_kernel(rows: int, cols: int) -> Callable[..., None]:
             ended = find_moves(boards, masks, rows, cols)
 
     return play
+
+
+@kernel("void(uint64, uint64, uint64[::1])")
+def game_keys(seed: U, first: U, keys: Words) -> None:
+    """Write the keys of the games first, first + 1, ... of a seed."""
+    for i in range(len(keys)):
+        keys[i] = game_key(seed, first + U(i))
 
 
 @kernel("void(uint64[::1], uint64[:, ::1], uint64, uint64, int64[:, ::1])")

@@ -10,17 +10,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lab2048.game import Board, Direction, Rules
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Words = NDArray[np.uint64]
-    Floats = NDArray[np.float64]
-    Moves = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+Moves = NDArray[np.int64]
 
 TIES = ("first", "split")
 
@@ -29,7 +28,7 @@ class PlayerError(ValueError):
     """Something that a player cannot do, or a player that cannot be."""
 
 
-def option(  # noqa: PLR0913
+def option(
     default: Any,
     about: str,
     *,
@@ -62,9 +61,8 @@ class Player:
     """What it does, in a line."""
     meaning: ClassVar[str]
     """What its values are."""
-
-    draws: ClassVar[bool] = False
-    """Whether the words that it is given decide about more than ties."""
+    tie: ClassVar[float] = 1e-12
+    """Values that differ by less, relative to their size, count as equal: sums are rounded."""
 
     def __post_init__(self) -> None:
         for each in self.options():
@@ -86,9 +84,19 @@ class Player:
         return f"{self.name}:{','.join(chosen)}" if chosen else self.name
 
     @property
+    def draws(self) -> bool:
+        """Whether the words that it is given decide about more than ties."""
+        return False
+
+    @property
     def timed(self) -> bool:
         """Whether what it does depends on how fast the machine is."""
         return False
+
+    @property
+    def parallel(self) -> bool:
+        """Whether several threads may ask it at the same time."""
+        return True
 
     @property
     def symmetric(self) -> bool:
@@ -119,7 +127,7 @@ class Player:
         """The move on each packed board, each with its own random word; -1 if none is legal."""
         from lab2048.search.steps import pick
 
-        return pick(self.values_many(boards, words), words, self.splits)
+        return pick(self.values_many(boards, words), words, self.splits, self.tie)
 
     def probabilities(self, boards: Words) -> Floats:
         """The chance of each of the four moves of each packed board."""
@@ -127,9 +135,7 @@ class Player:
 
         if self.draws or self.timed:
             raise PlayerError(f"the chances of the moves of {self.spec} are not known: {self.why}")
-        import numpy as np
-
-        return shares(self.values_many(boards, np.zeros_like(boards)), self.splits)
+        return shares(self.values_many(boards, np.zeros_like(boards)), self.splits, self.tie)
 
     @property
     def why(self) -> str:
@@ -140,8 +146,6 @@ class Player:
 
     def choose(self, board: Board, word: int = 0) -> Direction:
         """The move on a board; a player that draws does so with this random word."""
-        import numpy as np
-
         move = int(self.choose_many(self._packed(board), np.array([word], np.uint64))[0])
         if move < 0:
             raise ValueError(f"no move is legal on {board}")
@@ -149,15 +153,11 @@ class Player:
 
     def values(self, board: Board, word: int = 0) -> dict[Direction, float]:
         """What every legal move is worth to the player; `meaning` says in what."""
-        import numpy as np
-
         found = self.values_many(self._packed(board), np.array([word], np.uint64))[0]
         return {d: float(found[d]) for d in Direction if not np.isnan(found[d])}
 
     def _packed(self, board: Board) -> Words:
         """One board as an array, and if its tiles do not fit, one that plays alike."""
-        import numpy as np
-
         self.rules.check(board)
         return np.array([board.stand_in().packed], np.uint64)
 
@@ -170,6 +170,8 @@ def _check(each: dataclasses.Field[Any], value: Any) -> None:
     if facts["choices"]:
         if value not in facts["choices"]:
             raise PlayerError(f"{each.name} is {either(facts['choices'])}, not {str(value)[:40]}")
+        return
+    if isinstance(each.default, str):
         return
     whole = facts["kind"] != "seconds" and isinstance(each.default, int)
     fits = isinstance(value, int) if whole else isinstance(value, int | float)

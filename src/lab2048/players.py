@@ -1,39 +1,92 @@
-"""Players: from a board and a random word to a move.
-
-`PLAYERS` maps the name of a player to the player. A player that is not random ignores the word.
-"""
+"""Players by name: a spec such as `expectimax:depth=3,heuristic=snake` makes one."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import importlib
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from lab2048 import chance
-from lab2048.game import Board, Direction, Game
+from lab2048.game import Rules
 
-Player = Callable[[Board, int], Direction]
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+    from lab2048.player import Player
+
+PLAYERS = {
+    "random": "lab2048.search.simple:Random",
+    "greedy": "lab2048.search.simple:Greedy",
+    "corner": "lab2048.search.simple:Corner",
+    "minimax": "lab2048.search.minimax:Minimax",
+    "expectimax": "lab2048.search.expectimax:Expectimax",
+    "expectiminimax": "lab2048.search.minimax:Expectiminimax",
+    "sparse": "lab2048.search.sampling:Sparse",
+    "montecarlo": "lab2048.search.rollout:MonteCarlo",
+    "mcts": "lab2048.search.mcts:TreeSearch",
+    "optimal": "lab2048.solve.optimal:Optimal",
+}
+"""Where the class of each player is; it is imported when it is needed."""
+CUSTOM = "python"
+
+SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-def random_player(board: Board, word: int) -> Direction:
-    """A legal move, each with the same chance."""
-    moves = board.legal_moves
-    k, _ = chance.bounded(word, len(moves))
-    return moves[k]
+def player_class(name: str) -> type[Player]:
+    """The class of a player, or a `ValueError` that names the nearest."""
+    if name not in PLAYERS:
+        raise ValueError(f"there is no player {name[:40]!r}; {nearest(name, [*PLAYERS, CUSTOM])}")
+    module, _, attribute = PLAYERS[name].partition(":")
+    found: type[Player] = getattr(importlib.import_module(module), attribute)
+    return found
 
 
-def take_turn(game: Game, player: Player) -> int:
-    """Let a player make its move in a game, with its own word for it; returns the reward."""
-    word = chance.word(chance.player_key(game.key), len(game.moves))
-    return game.play(player(game.board, word))
+def make_player(spec: str, rules: Rules) -> Player:
+    """The player that a spec describes: a name, and options as `name:option=value,...`.
+
+    >>> make_player("expectimax:depth=2,heuristic=snake", Rules(3, 3)).spec
+    'expectimax:depth=2,heuristic=snake'
+    """
+    name, _, rest = spec.strip().partition(":")
+    if name == CUSTOM:
+        from lab2048.custom import load
+
+        return load(rest, rules)
+    cls = player_class(name)
+    fields = {each.name: each for each in cls.options()}
+    given: dict[str, Any] = {}
+    for part in rest.split(",") if rest else []:
+        option, equals, text = part.partition("=")
+        option = option.strip()
+        if option not in fields:
+            options = nearest(option, fields) if fields else "it has none"
+            raise ValueError(f"{name} has no option {option[:40]!r}; {options}")
+        if option in given or not equals:
+            what = "is given twice" if equals else "needs a value"
+            raise ValueError(f"{name}: {option} {what}, as in {name}:{option}=...")
+        given[option] = parse_value(fields[option], text.strip())
+    try:
+        return cls(rules, **given)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
-PLAYERS: dict[str, Player] = {"random": random_player}
+def parse_value(field: Field[Any], text: str) -> Any:
+    """An option's value from its text; what is not a number of the right kind stays text."""
+    if field.metadata["kind"] == "seconds":
+        found = re.fullmatch(r"([0-9.]+)\s*(us|ms|s)", text)
+        if not found:
+            raise ValueError(f"{field.name} is a time such as 10ms or 0.5s, not {text[:40]!r}")
+        text = str(float(found[1]) * SECONDS[found[2]]) if found[1].count(".") < 2 else text
+    kind: type[Any] = type(field.default)
+    try:
+        return kind(text)
+    except ValueError:
+        return text
 
 
-def find_player(name: str) -> Player:
-    """The player of that name, or a `ValueError` that names the nearest."""
-    if name in PLAYERS:
-        return PLAYERS[name]
-    near = difflib.get_close_matches(name, PLAYERS, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(PLAYERS)}"
-    raise ValueError(f"there is no player {name[:40]!r}; {hint}")
+def nearest(word: str, words: Iterable[str]) -> str:
+    """A hint: the nearest of some words, or all of them."""
+    near = difflib.get_close_matches(word, words, n=1)
+    return f"did you mean {near[0]}?" if near else f"there is {', '.join(words)}"

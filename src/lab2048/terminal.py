@@ -8,7 +8,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 
@@ -22,7 +22,9 @@ from rich.text import Text
 from lab2048.game import P4, Board, Direction, Game, Rules
 from lab2048.home import home, write_atomically
 from lab2048.palette import Colour, text_colour, tile_colour
-from lab2048.players import Player, take_turn
+
+Choose = Callable[[Board, int], Direction]
+"""What a player does: a move for a board and a random word."""
 
 MOVE_KEYS = {
     **dict.fromkeys(["up", "w", "k"], Direction.UP),
@@ -267,12 +269,12 @@ def play(rules: Rules, seed: int | None) -> Game:
     return game
 
 
-def watch(name: str, player: Player, rules: Rules, seed: int | None, speed: float) -> Game:
+def watch(name: str, choose: Choose, rules: Rules, seed: int | None, speed: float) -> Game:
     """Show a player's game, `speed` moves a second; returns the game."""
     game = Game(rules, seed)
     if not on_terminal():
         while not game.over:
-            take_turn(game, player)
+            game.play(choose(game.board, game.own_word))
         return game
     need_terminal("watch")
     console = Console()
@@ -299,6 +301,6 @@ def watch(name: str, player: Player, rules: Rules, seed: int | None, speed: floa
             elif key == "-":
                 speed = max(0.125, speed / 2)
             elif key is None and not waiting:
-                take_turn(game, player)
+                game.play(choose(game.board, game.own_word))
                 due = max(due, time.monotonic() - 0.5) + 1 / speed
     return game

@@ -27,14 +27,15 @@ from numba import types
 from numpy.typing import NDArray
 
 from lab2048.board import OVERFLOW, Words, count, mix, reward_rows, slide_both, transpose
-from lab2048.jit import U, fragment, specialise
-from lab2048.search.heuristics import DEFAULT, HEURISTICS, Floats, evaluate, evaluator
+from lab2048.jit import U, fragment
 from lab2048.player import Player, option, ties_option
-from lab2048.search.steps import spawning, steps
+from lab2048.search.heuristics import DEFAULT, HEURISTICS, Floats, evaluate, evaluator
+from lab2048.search.steps import make_moves, open_cells, spawning, steps, worth
 
 Counts = NDArray[np.int64]
 
 LANES = 64
+ENOUGH = 1 << 62
 MOST = 120
 """The afterstates that one afterstate can lead to: by 30 spawns and 4 moves."""
 SEEN = 256
@@ -42,19 +43,10 @@ SEEN = 256
 
 ROWS = COLS = 0
 """The board that a kernel is compiled for; and the other kernels for it."""
-make_moves: Callable[..., None]
-open_cells: Callable[..., U]
-worth: Callable[..., float]
 TURNED = False
-try_slides: Callable[..., None]
-try_turned: Callable[..., None]
-best_moves: Callable[..., None]
-last_values: Callable[..., None]
-expand: Callable[..., int]
-values_of: Callable[..., None]
 
 # places in `Memory.tally`
-MADE, BUDGET, FOUND, KEPT = range(4)
+MADE, BUDGET, FOUND, KEPT, MASK = range(5)
 
 
 class Memory(NamedTuple):
@@ -64,35 +56,41 @@ class Memory(NamedTuple):
     """The afterstates that were valued: a row for each number of moves to go."""
     values: Floats
     tally: Counts
-    """Moves that were made and valued, how many may be; values that were found; and were kept."""
+    """Moves that were made and valued, how many may be; values that were found, and were kept; and
+    how much of the table is in use: a search that is short is faster if it is small."""
     kept: Counts
     """Where values were kept, so that they can be forgotten; as many as there is room for."""
     lanes: Words
+    """The states in the lanes, and what it takes to value them; see `best_moves`."""
     best: Floats
+
+
+def table_size(depth: int) -> int:
+    """How many afterstates a search of this depth keeps, for each number of moves to go."""
+    return 1 << min(3 * depth + 1, 18)
 
 
 def new_memory(depth: int) -> Memory:
     """Room for a search of this depth."""
-    size = 1 << min(5 + 3 * depth, 18)
+    size = table_size(depth)
     return Memory(
         np.zeros((depth, size), np.uint64),
         np.empty((depth, size), np.float64),
-        np.array([0, np.iinfo(np.int64).max, 0, 0]),
+        np.array([0, ENOUGH, 0, 0, size - 1]),
         np.empty(size // 8, np.int64),
-        np.zeros(LANES, np.uint64),
-        np.zeros(LANES, np.float64),
+        np.zeros((5, LANES), np.uint64),
+        np.zeros((2, LANES), np.float64),
     )
 
 
 # -- the last move: states in lanes --------------------------------------------------------------
 
 
-def try_slides_template(before: Words, slid: Words, by: Any, best: Floats) -> None:
+def try_slides(before: Words, slid: Words, by: Any, other: Words, best: Floats) -> None:
     """Raise `best` to the value of the slid board in every lane where something moved.
 
-    If TURNED, the boards are: their rows are the columns.
+    If TURNED, the boards are: their rows are the columns. `other` is to work in.
     """
-    other = np.empty(LANES, np.uint64)
     for j in range(LANES):
         other[j] = transpose(slid[j], COLS, ROWS) if TURNED else transpose(slid[j], ROWS, COLS)
     for j in range(LANES):
@@ -101,36 +99,45 @@ def try_slides_template(before: Words, slid: Words, by: Any, best: Floats) -> No
         best[j] = max(best[j], value if slid[j] != before[j] else -np.inf)
 
 
-def best_moves_template(boards: Words, by: Any, best: Floats) -> None:
-    """The best Q of a single move, in every lane; the value of a dead end if none is legal."""
-    turned, upright = np.empty(LANES, np.uint64), np.empty(LANES, np.float64)
-    first, last = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
+try_turned = try_slides
+"""The same with TURNED."""
+
+
+def best_moves(lanes: Words, by: Any, best: Floats) -> None:
+    """The best Q of a single move on the board of every lane; the value of a dead end if there is
+    no move.
+
+    The boards are the first row of `lanes`; the other four are to work in. So is the second of
+    `best`, whose first gets the result.
+    """
+    boards, turned, first, last, other = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
+    across, down = best[0], best[1]
     for j in range(LANES):
-        best[j] = upright[j] = -np.inf
+        across[j] = down[j] = -np.inf
         turned[j] = transpose(boards[j], ROWS, COLS)
     for j in range(LANES):
         first[j], last[j] = slide_both(boards[j], by.across, ROWS, COLS)
-    try_slides(boards, first, by, best)
-    try_slides(boards, last, by, best)
+    try_slides(boards, first, by, other, across)
+    try_slides(boards, last, by, other, across)
     for j in range(LANES):
         first[j], last[j] = slide_both(turned[j], by.down, COLS, ROWS)
-    try_turned(turned, first, by, upright)
-    try_turned(turned, last, by, upright)
+    try_turned(turned, first, by, other, down)
+    try_turned(turned, last, by, other, down)
     if by.scored:
         for j in range(LANES):
-            across = reward_rows(boards[j], by.across_rewards, ROWS, COLS) & ~U(OVERFLOW)
-            down = reward_rows(turned[j], by.down_rewards, COLS, ROWS) & ~U(OVERFLOW)
-            best[j] += np.float64(across)
-            upright[j] += np.float64(down)
+            gained = reward_rows(boards[j], by.across_rewards, ROWS, COLS) & ~U(OVERFLOW)
+            across[j] += np.float64(gained)
+            gained = reward_rows(turned[j], by.down_rewards, COLS, ROWS) & ~U(OVERFLOW)
+            down[j] += np.float64(gained)
     for j in range(LANES):
-        best[j] = max(best[j], upright[j])
-        best[j] = best[j] if best[j] > -np.inf else by.dead
+        value = max(across[j], down[j])
+        across[j] = value if value > -np.inf else by.dead
 
 
 @fragment
 def look_up(after: U, depth: int, memory: Any) -> tuple[U, bool]:
     """Where an afterstate would be in the table of this depth, and whether it is there."""
-    place = mix(after) & U(memory.keys.shape[1] - 1)
+    place = mix(after) & U(memory.tally[MASK])
     return place, memory.keys[depth, place] == after
 
 
@@ -160,16 +167,16 @@ def forget(memory: Any) -> None:
 def add_lanes(filled: int, weights: Floats, wanted: Counts, memory: Any, out: Floats) -> None:
     """Add the values found in the lanes to what they are wanted for."""
     for j in range(filled):
-        out[wanted[j]] += weights[j] * memory.best[j]
+        out[wanted[j]] += weights[j] * memory.best[0, j]
     memory.tally[MADE] += 4 * filled
 
 
-def last_values_template(
+def last_values(
     afters: Words, chances: Floats, by: Any, spawns: Any, memory: Any, out: Floats
 ) -> None:
     """W(x, 1) of each afterstate."""
     weights, wanted = np.empty(LANES, np.float64), np.empty(LANES, np.int64)
-    fresh = np.zeros(len(afters), np.bool_)
+    fresh, boards = np.zeros(len(afters), np.bool_), memory.lanes[0]
     filled = 0
     for i in range(len(afters)):
         after = afters[i]
@@ -184,21 +191,23 @@ def last_values_template(
         fresh[i], out[i] = True, 0.0
         cells = open_cells(after, spawns)
         n = np.float64(count(cells))
+        two, four = spawns.two / n, spawns.four / n
         while cells:
             tile = cells & (U(0) - cells)
             cells ^= tile
-            for rank in range(1, 3):
-                weight = spawns.two if rank == 1 else spawns.four
-                if weight > 0:
-                    memory.lanes[filled] = after | (tile * U(rank))
-                    weights[filled], wanted[filled] = weight / n, i
-                    filled += 1
+            if two > 0:
+                boards[filled], weights[filled], wanted[filled] = after | tile, two, i
+                filled += 1
+            if four > 0:
+                boards[filled], weights[filled], wanted[filled] = after | (tile << U(1)), four, i
+                filled += 1
             if filled > LANES - 2:
                 best_moves(memory.lanes, by, memory.best)
                 add_lanes(filled, weights, wanted, memory, out)
                 filled = 0
-    best_moves(memory.lanes, by, memory.best)
-    add_lanes(filled, weights, wanted, memory, out)
+    if filled:
+        best_moves(memory.lanes, by, memory.best)
+        add_lanes(filled, weights, wanted, memory, out)
     for i in range(len(afters)):
         if fresh[i]:
             place, _ = look_up(afters[i], 1, memory)
@@ -218,12 +227,10 @@ def add_seen(after: U, seen: Words, numbers: Counts, afters: Words, found: int) 
             afters[found] = after
             break
         place = (place + U(1)) & U(SEEN - 1)
-    return numbers[place]
+    return int(numbers[place])
 
 
-def expand_template(
-    after: U, by: Any, spawns: Any, links: Counts, gains: Floats, afters: Words
-) -> int:
+def expand(after: U, by: Any, spawns: Any, links: Counts, gains: Floats, afters: Words) -> int:
     """Write all afterstates that come next, each once; how many they are.
 
     `links` has for every spawn and direction the number of the afterstate, or -1; `gains` what
@@ -249,7 +256,7 @@ def expand_template(
 
 
 @fragment
-def mean_best(n: int, by: Any, spawns: Any, links: Counts, gains: Floats, values: Floats) -> float:
+def mean_best(n: Any, by: Any, spawns: Any, links: Counts, gains: Floats, values: Floats) -> float:
     """The mean over spawns on n cells of the best move, from what `expand` has written."""
     total = 0.0
     for state in range(2 * n):
@@ -259,10 +266,10 @@ def mean_best(n: int, by: Any, spawns: Any, links: Counts, gains: Floats, values
                 best = max(best, gains[edge] + values[links[edge]])
         weight = spawns.four if state & 1 else spawns.two
         total += weight * (best if best > -np.inf else by.dead)
-    return total / n
+    return float(total / n)
 
 
-def values_of_template(
+def values_of(
     afters: Words,
     chances: Floats,
     depth: int,
@@ -301,9 +308,7 @@ def values_of_template(
         keep(after, depth, place, out[i], memory)
 
 
-def root_values_template(
-    states: Words, depth: int, by: Any, spawns: Any, memory: Any, out: Floats
-) -> None:
+def root_values(states: Words, depth: int, by: Any, spawns: Any, memory: Any, out: Floats) -> None:
     """Q(s, a, depth) of every direction of every state; NaN if it is illegal."""
     moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
     afters, values, chances = np.empty(4, np.uint64), np.empty(4, np.float64), np.ones(4)
@@ -335,31 +340,21 @@ def search_kernel(rows: int, cols: int) -> Callable[..., None]:
     board = steps(rows, cols)
     by, spawns, memory = board.by, board.spawns, numba.typeof(new_memory(1))
     words, floats, whole = types.uint64[::1], types.float64[::1], types.int64
-    kernels = dict(board.constants)
-
-    def add(template: Callable[..., Any], result: Any, *arguments: Any) -> Any:
-        made = specialise(template, result(*arguments), board.name, **kernels)
-        kernels[template.__name__.removesuffix("_template")] = made
-        return made
-
-    slides = types.void(words, words, by, floats)
-    for name, turned in (("try_slides", False), ("try_turned", True)):
-        kernels[name] = specialise(
-            try_slides_template, slides, f"{board.name}.{turned}", TURNED=turned, **kernels
-        )
-    add(best_moves_template, types.void, words, by, floats)
-    add(last_values_template, types.void, words, floats, by, spawns, memory, floats)
-    add(expand_template, whole, types.uint64, by, spawns, types.int64[::1], floats, words)
-    add(values_of_template, types.void, words, floats, whole, by, spawns, memory, floats)
-    return add(
-        root_values_template, types.void, words, whole, by, spawns, memory, types.float64[:, ::1]
-    )
+    kernels = board.kernels.more("expectimax")
+    grid, lanes = types.float64[:, ::1], types.uint64[:, ::1]
+    slides = types.void(words, words, by, words, floats)
+    kernels.add(try_slides, slides)
+    kernels.add(try_slides, slides, "try_turned", TURNED=True)
+    kernels.add(best_moves, types.void(lanes, by, grid))
+    kernels.add(last_values, types.void(words, floats, by, spawns, memory, floats))
+    kernels.add(expand, whole(types.uint64, by, spawns, types.int64[::1], floats, words))
+    kernels.add(values_of, types.void(words, floats, whole, by, spawns, memory, floats))
+    return kernels.add(root_values, types.void(words, whole, by, spawns, memory, grid))
 
 
 # -- the player ----------------------------------------------------------------------------------
 
 DEEPEST = 12
-ENOUGH = 1 << 62
 FIRST_RATE = 1e7
 
 
@@ -405,7 +400,8 @@ class Expectimax(Player):
         """What this thread searches with."""
         if getattr(self._own, "depth", 0) != depth:
             self._own.depth, self._own.memory = depth, new_memory(depth)
-        return self._own.memory
+        found: Memory = self._own.memory
+        return found
 
     def _deepen(self, board: Words, out: Floats, by: Any, spawns: Any) -> None:
         """Search deeper and deeper until the time is up; what is not finished does not count."""
@@ -419,6 +415,7 @@ class Expectimax(Player):
             before = int(memory.tally[MADE])
             allowed = int(rate * (end - began)) if depth > 1 else ENOUGH
             memory.tally[BUDGET] = before + allowed
+            memory.tally[MASK] = table_size(depth) - 1
             search(board, depth, by, spawns, memory, found)
             made = int(memory.tally[MADE]) - before
             if made > 10_000:

@@ -5,7 +5,7 @@ A heuristic values an afterstate, the board after a move and before the spawn:
     H(x) = sum over rows of T_r(row) + sum over columns of T_c(column)
 
 or, for `snake`, the larger of the two sums. Every T is a table of all lines of its length; lines
-that count the same share one. What a line counts is a `Line`: weights of its cells and of its shape.
+that count the same share one. What a line counts is a `Line`: weights of its cells and its shape.
 A search adds the rewards on the way to a heuristic that is `scored`; the others already count the
 tiles that a merge makes. A dead end is worth `dead`.
 """
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.board import Pairs, pairs, rank_at, table
+from lab2048.board import Pairs, pairs, rank_at, reverse_line, table
 from lab2048.board import Table as Slides
 from lab2048.game import Rules
 from lab2048.jit import U, fragment, kernel
@@ -105,16 +105,24 @@ def line_value(line: U, length: int, tiles: Floats, ranks: Floats, shape: Floats
             rises += max(step, 0.0)
             falls += max(-step, 0.0)
         before = rank
-    return value - shape[UNEVEN] * min(rises, falls)
+    return float(value - shape[UNEVEN] * min(rises, falls))
 
 
 @kernel("void(float32[::1], int64, float64[::1], float64[::1], float64[::1])")
 def fill_lines(
     out: NDArray[np.float32], length: int, tiles: Floats, ranks: Floats, shape: Floats
 ) -> None:
-    """Write the values of all lines of a length."""
+    """Write the values of all lines of a length.
+
+    If a line and its reverse count the same, they are rounded the same.
+    """
+    even = True
+    for cell in range(length):
+        back = length - 1 - cell
+        even &= tiles[cell] == tiles[back] and ranks[cell] == ranks[back]
     for line in range(1 << (4 * length)):
-        out[line] = np.float32(line_value(U(line), length, tiles, ranks, shape))
+        chosen = min(U(line), reverse_line(U(line), length)) if even else U(line)
+        out[line] = np.float32(line_value(chosen, length, tiles, ranks, shape))
 
 
 # -- the heuristics ------------------------------------------------------------------------------
@@ -133,20 +141,20 @@ def nothing(length: int, lines: int) -> list[Line]:
 def slope(rules: Rules) -> Floats:
     """Zhou's matrix alpha on a board of any size: 1 in the last cell, one more a step from it."""
     steps = np.add.outer(np.arange(rules.rows)[::-1], np.arange(rules.cols)[::-1])
-    return steps + 1.0
+    return np.asarray(steps + 1.0, np.float64)
 
 
 def snake(rules: Rules, vertical: bool = False) -> Floats:
     """The powers of 2, largest first, along a path that winds through the rows, or columns."""
     rows, cols = (rules.cols, rules.rows) if vertical else (rules.rows, rules.cols)
-    grid = 2.0 ** np.arange(rules.cells)[::-1].reshape(rows, cols)
+    grid: Floats = 2.0 ** np.arange(rules.cells, dtype=np.float64)[::-1].reshape(rows, cols)
     grid[1::2] = grid[1::2, ::-1]
     return grid
 
 
 def snake_order(rules: Rules) -> list[int]:
     """The cells along the snake, from the heaviest."""
-    return np.argsort(-snake(rules).ravel(), kind="stable").tolist()
+    return [int(cell) for cell in np.argsort(-snake(rules).ravel(), kind="stable")]
 
 
 def shaped(length: int, lines: int, shape: dict[int, float], edge: float = 0.0) -> list[Line]:
@@ -191,7 +199,7 @@ HEURISTICS = {
         dead=SHAPE_DEAD,
     ),
     "snake": Heuristic(
-        "powers of 2 along a snake times the tiles (Zhou's beta), by rows or columns if that is more",
+        "powers of 2 along a snake times the tiles (Zhou's beta), by rows or by columns",
         lambda rules: grid_rows(snake(rules)),
         lambda rules: grid_rows(snake(rules, vertical=True)),
         larger=True,
@@ -257,7 +265,7 @@ def _tables(lines: list[Line], length: int) -> tuple[NDArray[np.float32], int]:
 
 @fragment
 def evaluate(board: U, turned: U, by: Any, rows: int, cols: int) -> float:
-    """The value of an afterstate, by an `Evaluator`; `turned` is it with rows and columns swapped."""
+    """The value of an afterstate, by an `Evaluator`; `turned` is the board transposed."""
     row, column = (U(1) << U(4 * cols)) - U(1), (U(1) << U(4 * rows)) - U(1)
     across = down = 0.0
     for r in range(rows):

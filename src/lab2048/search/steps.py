@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from lab2048.board import (
     all_cells,
     bounded,
     count,
+    legal,
     occupied,
     pairs,
     reward_rows,
@@ -25,15 +25,12 @@ from lab2048.board import (
     transpose,
 )
 from lab2048.game import Rules
-from lab2048.jit import U, kernel, specialise
+from lab2048.jit import Kernels, U, kernel
 from lab2048.lanes import CHOICE, CHOICES, Counts
 from lab2048.search.heuristics import Evaluator, Floats, evaluate, snake_order
 
 ROWS = COLS = 0
 """The board that a kernel is compiled for."""
-
-TIE = 1e-10
-"""Values that differ by less, relative to their size, count as equal: sums depend on their order."""
 
 
 class Spawning(NamedTuple):
@@ -56,10 +53,10 @@ def spawning(rules: Rules, cutoff: float = 0.0, cells: int = 0) -> Spawning:
     """How tiles spawn by the rules."""
     threshold = np.array(chance.four_threshold(rules.p4), np.uint64)
     order = np.array(snake_order(rules), np.int64)
-    return Spawning(1 - rules.p4, rules.p4, threshold, cutoff, cells, order)
+    return Spawning(1 - rules.p4, rules.p4, threshold, float(cutoff), cells, order)
 
 
-def make_moves_template(state: U, by: Any, afters: Words, gains: Floats) -> None:
+def make_moves(state: U, by: Any, afters: Words, gains: Floats) -> None:
     """Write the afterstate of each direction, 0 if it is illegal, and what the move gains.
 
     That is its reward if the heuristic is `scored`, otherwise nothing.
@@ -79,7 +76,7 @@ def make_moves_template(state: U, by: Any, afters: Words, gains: Floats) -> None
     gains[1] = gains[3] = across
 
 
-def open_cells_template(after: U, spawns: Any) -> U:
+def open_cells(after: U, spawns: Any) -> U:
     """The mask of the empty cells that are looked at."""
     empty = ~occupied(after) & all_cells(ROWS, COLS)
     if spawns.cells == 0 or count(empty) <= U(spawns.cells):
@@ -94,7 +91,7 @@ def open_cells_template(after: U, spawns: Any) -> U:
     return chosen
 
 
-def worth_template(after: U, by: Any) -> float:
+def worth(after: U, by: Any) -> float:
     """The heuristic value of an afterstate."""
     return evaluate(after, transpose(after, ROWS, COLS), by, ROWS, COLS)
 
@@ -102,11 +99,9 @@ def worth_template(after: U, by: Any) -> float:
 class Steps(NamedTuple):
     """The kernels above for one board, and the types of what searches are given."""
 
-    constants: dict[str, Any]
-    """To specialise a template of a search with: the board, and the kernels by their names."""
+    kernels: Kernels
     by: Any
     spawns: Any
-    name: str
 
 
 @cache
@@ -115,36 +110,28 @@ def steps(rows: int, cols: int) -> Steps:
     rules = Rules(rows, cols)
     none, lines = np.empty(0, np.uint32), np.empty(0, np.float32)
     by = numba.typeof(
-        Evaluator(
-            pairs(cols), pairs(rows), none, none, lines, U(0), U(0), U(0), False, False, 0.0
-        )
+        Evaluator(pairs(cols), pairs(rows), none, none, lines, U(0), U(0), U(0), False, False, 0.0)
     )
     spawns = numba.typeof(spawning(rules))
-    board = {"ROWS": rows, "COLS": cols}
     words, floats = types.uint64[::1], types.float64[::1]
-
-    def made(template: Callable[..., Any], signature: Any) -> Any:
-        return specialise(template, signature, rules.name, **board)
-
-    kernels = {
-        "make_moves": made(make_moves_template, types.void(types.uint64, by, words, floats)),
-        "open_cells": made(open_cells_template, types.uint64(types.uint64, spawns)),
-        "worth": made(worth_template, types.float64(types.uint64, by)),
-    }
-    return Steps({**board, **kernels}, by, spawns, rules.name)
+    kernels = Kernels(rules.name, ROWS=rows, COLS=cols)
+    kernels.add(make_moves, types.void(types.uint64, by, words, floats))
+    kernels.add(open_cells, types.uint64(types.uint64, spawns))
+    kernels.add(worth, types.float64(types.uint64, by))
+    return Steps(kernels, by, spawns)
 
 
 # -- from values to moves ------------------------------------------------------------------------
 
 
-@kernel("int64(float64[::1])")
-def best_of(values: Floats) -> int:
-    """The mask of the moves with the best value; 0 if none is legal."""
+@kernel("int64(float64[::1], float64)")
+def best_of(values: Floats, tie: float) -> int:
+    """The mask of the moves with the best value, or nearly (`Player.tie`); 0 if none is legal."""
     best = -np.inf
     for direction in range(4):
         if not np.isnan(values[direction]):
             best = max(best, values[direction])
-    slack = TIE * max(abs(best), 1.0) if best > -np.inf else 0.0
+    slack = tie * max(abs(best), 1.0) if best > -np.inf else 0.0
     mask = 0
     for direction in range(4):
         if values[direction] >= best - slack:
@@ -152,33 +139,46 @@ def best_of(values: Floats) -> int:
     return mask
 
 
-@kernel("void(float64[:, ::1], uint64[::1], boolean, int64[::1])")
-def pick_moves(values: Floats, words: Words, split: bool, moves: Counts) -> None:
-    """Write a best move of each row: the first, or the one that a word draws; -1 if there is none."""
+@kernel("void(float64[:, ::1], uint64[::1], boolean, float64, int64[::1])")
+def pick_moves(values: Floats, words: Words, split: bool, tie: float, moves: Counts) -> None:
+    """Write a best move of each row: the first, or the one that a word draws; -1 if none is."""
     for i in range(len(values)):
-        mask = best_of(values[i])
+        mask = best_of(values[i], tie)
         left = np.int64(0)
         if split and mask:
             left = np.int64(bounded(words[i], CHOICES[mask])[0])
         moves[i] = -1 if mask == 0 else np.int64((CHOICE[mask] >> U(8 * left)) & U(3))
 
 
-def pick(values: Floats, words: Words, split: bool) -> Counts:
+def pick(values: Floats, words: Words, split: bool, tie: float) -> Counts:
     """A best move of each row of values: the first, or the one that a word draws."""
     moves = np.empty(len(values), np.int64)
-    pick_moves(values, words, split, moves)
+    pick_moves(values, words, split, tie, moves)
     return moves
 
 
-def shares(values: Floats, split: bool) -> Floats:
+@kernel("void(float64[:, ::1], boolean, float64, float64[:, ::1])")
+def share_out(values: Floats, split: bool, tie: float, out: Floats) -> None:
+    """Write the chance of each move if a best one is made."""
+    for i in range(len(values)):
+        mask = best_of(values[i], tie)
+        share = 1.0 / np.float64(CHOICES[mask]) if split and mask else 1.0
+        for direction in range(4):
+            chosen = (mask >> direction) & 1
+            out[i, direction] = share if chosen else 0.0
+            if chosen and not split:
+                mask = 0
+
+
+def shares(values: Floats, split: bool, tie: float) -> Floats:
     """The chance of each move if a best one is made: the first, or each alike."""
-    with np.errstate(invalid="ignore"):
-        best = np.nanmax(np.where(np.isnan(values), -np.inf, values), axis=1, keepdims=True)
-        slack = np.where(np.isfinite(best), TIE * np.maximum(np.abs(best), 1.0), 0.0)
-        tied = values >= np.where(np.isfinite(best), best - slack, best)
-    if split:
-        return tied / np.maximum(tied.sum(axis=1, keepdims=True), 1)
-    out = np.zeros(values.shape)
-    some = tied.any(axis=1)
-    out[np.flatnonzero(some), tied[some].argmax(axis=1)] = 1.0
+    out = np.empty(values.shape)
+    share_out(values, split, tie, out)
     return out
+
+
+@kernel("void(uint64[::1], uint64[::1], int64, int64)")
+def legal_masks(boards: Words, masks: Words, rows: int, cols: int) -> None:
+    """Write the legal moves of each board: bit d for direction d."""
+    for i in range(len(boards)):
+        masks[i] = legal(boards[i], rows, cols)

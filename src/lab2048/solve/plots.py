@@ -16,7 +16,7 @@ from lab2048.solve.survey import Survey
 
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#7f7f7f"
 """Colours that are told apart with any eyes."""
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -31,7 +31,7 @@ _STYLE: dict[Any, Any] = {
 def plot_survey(survey: Survey, folder: Path) -> list[Path]:
     """Save the pictures of a survey; where they are."""
     title = _title(survey.problem)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         return [
             _save(_by_move(survey, title), folder / "by-move.png"),
             _save(_by_age(survey, title), folder / "by-age.png"),
@@ -42,7 +42,7 @@ def plot_survey(survey: Survey, folder: Path) -> list[Path]:
 def plot_sweep(rows: Sequence[dict[str, Any]], title: str, path: Path) -> Path:
     """Save the picture of how things depend on p4."""
     p4 = [row["p4"] for row in rows]
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.5, 7))
         above, below = figure.subplots(2, 1, sharex=True)
         mean = np.array([row["mean"] for row in rows])

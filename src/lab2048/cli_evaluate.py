@@ -1,0 +1,650 @@
+"""The commands about players: players, evaluate, replay, review."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lab2048.game import P4
+from lab2048.options import BoardOption, FourOption, JsonOption, ThreadsOption
+from lab2048.wording import number
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+    from rich.table import Table as Grid
+
+    from lab2048.arena import Played
+    from lab2048.game import Rules
+    from lab2048.player import Player
+    from lab2048.records import Record
+    from lab2048.review import Step
+    from lab2048.solve.table import Table
+
+app = typer.Typer()
+
+TableOption = Annotated[
+    str | None,
+    typer.Option("--table", metavar="TABLE", help="A table to compare with, by name or folder."),
+]
+GamesSeedOption = Annotated[int, typer.Option("--seed", help="Same seed, same games.")]
+
+
+# -- players -------------------------------------------------------------------------------------
+
+
+@app.command()
+def players(as_json: JsonOption = False) -> None:
+    """List all players with their options and defaults."""
+    from rich.console import Console
+
+    from lab2048.player import format_value
+    from lab2048.players import PLAYERS, player_class
+
+    found = {}
+    for name in PLAYERS:
+        cls = player_class(name)
+        found[name] = {
+            "about": cls.about,
+            "values": cls.meaning,
+            "options": {
+                each.name: {
+                    "default": each.default,
+                    "about": each.metadata["about"],
+                    "choices": list(each.metadata["choices"]) or None,
+                }
+                for each in cls.options()
+            },
+        }
+    if as_json:
+        print(json.dumps(found))
+        return
+    console = Console(highlight=False)
+    for name, facts in found.items():
+        console.print(f"[bold]{name}[/]  {facts['about']}")
+        for each in player_class(name).options():
+            choices = each.metadata["choices"]
+            default = format_value(each.default, each.metadata["kind"])
+            default = "-" if each.metadata["kind"] == "seconds" else default
+            shown = f" ({', '.join(choices)})" if choices else ""
+            text = f"    {each.name + '=' + default:22} {each.metadata['about']}{shown}"
+            console.print(text, markup=False, soft_wrap=True)
+    console.print("[bold]python:MODULE.FUNCTION[/]  your own player (see docs/methods.md)")
+    console.print("\nAs in: lab2048 evaluate greedy expectimax:depth=2,heuristic=snake --board 3x3")
+
+
+# -- evaluate ------------------------------------------------------------------------------------
+
+
+@app.command()
+def evaluate(  # noqa: PLR0913, PLR0917
+    specs: Annotated[
+        list[str], typer.Argument(metavar="PLAYER...", help="Such as greedy expectimax:depth=2.")
+    ],
+    board: BoardOption = "4x4",
+    p4: FourOption = P4,
+    games: Annotated[int, typer.Option("--games", min=1, max=10**8, help="Games a player.")] = 100,
+    seed: GamesSeedOption = 1,
+    table: TableOption = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Also the exact mean score, without games.")
+    ] = False,
+    threads: ThreadsOption = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="FILE", help="Keep the games: .jsonl, .parquet."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write a page with pictures.")
+    ] = None,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", metavar="DIR", help="Save the pictures as SVG files.")
+    ] = None,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+    as_latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.")] = False,
+) -> None:
+    """Play games of one or more players, and measure them against each other and perfect play.
+
+    Stop it with Ctrl-C, and go on with the same command.
+    """
+    from lab2048.chance import checked_seed
+    from lab2048.game import Rules
+    from lab2048.players import make_player
+
+    if as_json + as_csv + as_latex > 1:
+        raise ValueError("only one of --json, --csv and --latex can be printed")
+    rules = Rules.parse(board, p4)
+    checked_seed(seed)
+    with ExitStack() as stack:
+        found = table_for(rules, table, exact)
+        if found is not None:
+            stack.enter_context(found)
+        entrants = [make_player(spec, rules) for spec in specs]
+        if len({each.spec for each in entrants}) < len(entrants):
+            raise ValueError("the same player is given twice")
+        results = run(entrants, games, seed, threads, found, exact, save)
+    if report is not None:
+        from lab2048.report import write_report
+
+        write_report(results, report, sys.argv[1:])
+        _say(f"wrote {report}")
+    if plots is not None:
+        from lab2048.report import write_plots
+
+        for path in write_plots(results, plots):
+            _say(f"wrote {path}")
+    if as_json:
+        print(json.dumps([without_details(each) for each in results]))
+    elif as_csv or as_latex:
+        print((csv_table if as_csv else latex_table)(results), end="")
+    else:
+        show_results(results)
+
+
+def table_for(rules: Rules, name: str | None, exact: bool) -> Table | None:
+    """The table to compare with: the one that was named, or that of these rules if it is there."""
+    from lab2048.solve.problem import MAX_CELLS, Problem
+
+    if name is not None:
+        from lab2048.cli_solve import folder_of
+        from lab2048.solve.table import Table
+
+        found = Table(folder_of(name))
+        if found.rules != rules or found.problem.goal != "score" or found.problem.gamma != 1:
+            problem = found.problem
+            found.close()
+            raise ValueError(
+                f"the table {name} is of {problem.name}, the games are scored on {rules.name} with "
+                f"p4 {rules.p4:g}"
+            )
+        return found
+    if rules.cells > MAX_CELLS:
+        return None
+    from lab2048.solve.optimal import ON_THE_FLY
+    from lab2048.solve.table import command_for, find_table, open_table
+
+    problem = Problem.of(rules)
+    if find_table(problem) is not None:
+        return open_table(problem)
+    if rules.cells <= ON_THE_FLY:
+        from lab2048.cli_solve import solved
+
+        return solved(problem)
+    _say(f"for the distance from perfect play, solve the board once: {command_for(problem)}")
+    return None
+
+
+def run(
+    entrants: list[Player],
+    games: int,
+    seed: int,
+    threads: int | None,
+    table: Table | None,
+    exact: bool,
+    save: Path | None = None,
+) -> list[dict[str, Any]]:
+    """Let players play, with progress; everything there is to tell about each."""
+    from lab2048.arena import journal_path, play_match, record_of
+    from lab2048.measure import against_table, compare, judge, summarise
+
+    records: list[Record] = []
+    results: list[dict[str, Any]] = []
+    matches: list[tuple[list[Played], Path]] = []
+    for player in entrants:  # whatever is compiled has a progress line of its own
+        player.prepare()
+        if exact:
+            check_exact(player)
+    with _progress() as bar:
+        for player in entrants:
+            task = bar.add_task(player.spec, total=games)
+            journal = journal_path(player, seed)
+            try:
+                match = play_match(
+                    player,
+                    games,
+                    seed,
+                    threads=threads,
+                    journal=journal,
+                    progress=partial(_advance, bar, task),
+                )
+            except KeyboardInterrupt:
+                bar.stop()
+                _say("what is done is kept; the same command goes on from here")
+                raise
+            matches.append((match.games, journal))
+            found: dict[str, Any] = {
+                "player": player.spec,
+                "board": player.rules.name,
+                "p4": player.rules.p4,
+                "games": games,
+                "seed": seed,
+                **summarise(match.games),
+                "moves_per_second": match.moves_per_second,
+                "timed": player.timed,
+                "exact": exact_figures(player, table, threads, bar) if exact else None,
+                "optimal": None,
+            }
+            if table is not None:
+                judged = judge(match.games, seed, table)
+                found["optimal"] = against_table(judged, games, player.rules)
+            if results:
+                first = compare(match.games, matches[0][0])
+                found["paired"] = {"against": results[0]["player"], "difference": first}
+            found["scores"] = [game.score for game in match.games]
+            results.append(found)
+            if save is not None:
+                records += [record_of(player, seed, game) for game in match.games]
+    if save is not None:
+        from lab2048.records import write_records
+
+        write_records(records, save)
+        _say(f"saved {len(records):,} games in {save}")
+    for _, journal in matches:
+        with suppress(OSError):
+            journal.unlink(missing_ok=True)
+    return results
+
+
+def _advance(bar: Progress, task: TaskID, done: int) -> None:
+    """Move a bar on."""
+    bar.update(task, completed=done)
+
+
+def check_exact(player: Player) -> None:
+    """A `ValueError` if the exact value of a player cannot be told."""
+    import numpy as np
+
+    from lab2048.solve.problem import MAX_CELLS
+
+    if player.rules.cells > MAX_CELLS:
+        raise ValueError(f"--exact is for boards that can be solved, not {player.rules.name}")
+    try:
+        player.probabilities(np.zeros(1, np.uint64))
+    except ValueError as error:
+        raise ValueError(f"--exact: {error}") from None
+
+
+def exact_figures(
+    player: Player, table: Table | None, threads: int | None, bar: Progress
+) -> dict[str, Any]:
+    """The exact figures of a player, with progress."""
+    from lab2048.solve.policy import Layer, evaluate_policy
+
+    task = bar.add_task(f"{player.spec}, exactly", total=None)
+
+    def note(layer: Layer) -> None:
+        bar.update(task, description=f"{player.spec}, exactly: age {layer.age}")
+
+    found = evaluate_policy(player, threads=threads, visit=note)
+    bar.update(task, description=f"{player.spec}, exactly", total=1, completed=1)
+    best = None if table is None else table.start_value["start"]
+    return {
+        "value": found.value,
+        "optimal_value": best,
+        "regret": None if best is None else best - found.value,
+        "moves": found.moves,
+        "reach": {str(tile): chance for tile, chance in found.reach.items()},
+        "boards": found.boards,
+    }
+
+
+def _progress() -> Progress:
+    """A bar for each player, on stderr."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+# -- what is printed -----------------------------------------------------------------------------
+
+
+def without_details(result: dict[str, Any]) -> dict[str, Any]:
+    """A result as `--json` prints it: without every single score."""
+    return {name: value for name, value in result.items() if name != "scores"}
+
+
+def show_results(results: list[dict[str, Any]]) -> None:
+    """The results as a table for people, best first."""
+    from rich.console import Console
+
+    console = Console()
+    console.print(results_grid(results, console.width))
+    first = results[0]
+    words = [f"{first['games']:,} games a player on {first['board']}, seed {first['seed']}"]
+    words += ["+/-: 95%"]
+    if any(each["optimal"] for each in results):
+        words.append("loss: expected score given away a game")
+    if any(each["timed"] for each in results):
+        words.append("with a time limit, games differ from machine to machine")
+    console.print("; ".join(words), style="dim", highlight=False)
+    for each in results[1:] if len(results) <= 4 else []:
+        paired = each["paired"]["difference"]
+        ends = paired["ci95"]
+        inside = f" (95%: {ends[0]:+,.1f} to {ends[1]:+,.1f})" if ends else ""
+        print(f"{each['player']} less {each['paired']['against']}: {paired['mean']:+,.1f}{inside}")
+
+
+def results_grid(results: list[dict[str, Any]], width: int) -> Grid:
+    """A table with a row for each player, best first; narrow ones leave out what matters less."""
+    from rich import box
+    from rich.table import Table
+
+    from lab2048.report import mean_score
+
+    grid = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    columns = _columns(results)
+    name = max(len("player"), *(len(each["player"]) for each in results))
+    while len(columns) > 2 and name + 2 + sum(_width(c) for c in columns) > width:
+        least = max(range(len(columns)), key=lambda place: columns[place][1])
+        del columns[least]
+    grid.add_column("player", overflow="fold")
+    for title, _, _ in columns:
+        grid.add_column(title, justify="right", no_wrap=True)
+    for place in sorted(range(len(results)), key=lambda place: mean_score(results[place])):
+        grid.add_row(results[place]["player"], *(cells[place] for _, _, cells in columns))
+    return grid
+
+
+Column = tuple[str, int, list[str]]
+"""A title, how soon the column is left out (the largest first), and its cells."""
+
+
+def _columns(results: list[dict[str, Any]]) -> list[Column]:
+    """What there is to tell about all players."""
+
+    def column(title: str, rank: int, cell: Callable[[dict[str, Any]], str]) -> Column:
+        return title, rank, [cell(each) for each in results]
+
+    columns = [
+        column("mean score", 0, lambda e: f"{e['score']['mean']:,.1f}"),
+        column("+/-", 2, lambda e: half_width(e["score"]["ci95"])),
+        column("median", 7, lambda e: f"{e['score']['median']:,.0f}"),
+        column("best", 8, lambda e: f"{e['score']['max']:,}"),
+    ]
+    if any(each["exact"] for each in results):
+        columns.append(column("exact mean", 3, lambda e: number(e["exact"]["value"])))
+    if any(each["exact"] and each["exact"]["regret"] is not None for each in results):
+        columns.append(column("exact loss", 1, lambda e: loss_text(e["exact"]["regret"])))
+    if any(each["optimal"] for each in results):
+        loss = column("loss", 4, lambda e: loss_text(e["optimal"]["regret_per_game"]["mean"]))
+        columns += [loss, column("agrees", 2, lambda e: f"{e['optimal']['agreement']:.1%}")]
+    for place, tile in enumerate(telling_tiles(results)):
+        columns.append((f"{tile}", 5 + place, [rate_text(each, tile) for each in results]))
+    speed = column("moves/s", 6, lambda e: speed_text(e["moves_per_second"]))
+    return [*columns, speed]
+
+
+def _width(column: Column) -> int:
+    """How wide a column is, with the room beside it."""
+    return 3 + max(len(column[0]), *(len(cell) for cell in column[2]))
+
+
+def telling_tiles(results: list[dict[str, Any]]) -> list[int]:
+    """The two largest tiles that more than a game in a hundred of some player made."""
+    often = {
+        int(tile)
+        for each in results
+        for tile, facts in each["reach"].items()
+        if facts["rate"] >= 0.01
+    }
+    return sorted(often)[-2:]
+
+
+def rate_text(result: dict[str, Any], tile: int) -> str:
+    """How many games made a tile."""
+    least = min(map(int, result["reach"]))
+    rate = result["reach"].get(str(tile), {"rate": float(tile < least)})["rate"]
+    return f"{rate:.1%}" if 0 < rate < 0.9995 else f"{rate:.0%}"
+
+
+def loss_text(value: float | None) -> str:
+    """A loss; the rounding of a table is none."""
+    return "-" if value is None else "0" if abs(value) < 1e-6 else f"{value:,.1f}"
+
+
+def speed_text(value: float | None) -> str:
+    """Moves a second with three digits."""
+    if value is None:
+        return "-"
+    digits = max(0, len(str(int(value))) - 3)
+    return f"{round(value / 10**digits) * 10**digits:,}"
+
+
+def half_width(ends: list[float] | None) -> str:
+    """Half the width of an interval."""
+    return f"{(ends[1] - ends[0]) / 2:,.1f}" if ends else "-"
+
+
+COLUMNS = (
+    "player",
+    "board",
+    "games",
+    "seed",
+    "mean",
+    "ci95_low",
+    "ci95_high",
+    "sd",
+    "median",
+    "min",
+    "max",
+    "moves",
+    "exact_value",
+    "exact_regret",
+    "regret_per_game",
+    "agreement",
+)
+
+
+def flat(result: dict[str, Any]) -> dict[str, Any]:
+    """The main figures of a result in one row."""
+    score, exact, optimal = result["score"], result["exact"] or {}, result["optimal"] or {}
+    low, high = score["ci95"] or (None, None)
+    return {
+        **{name: result[name] for name in ("player", "board", "games", "seed")},
+        **{name: score[name] for name in ("mean", "sd", "median", "min", "max")},
+        "ci95_low": low,
+        "ci95_high": high,
+        "moves": result["moves"]["mean"],
+        "exact_value": exact.get("value"),
+        "exact_regret": exact.get("regret"),
+        "regret_per_game": optimal["regret_per_game"]["mean"] if optimal else None,
+        "agreement": optimal.get("agreement"),
+    }
+
+
+def csv_table(results: list[dict[str, Any]]) -> str:
+    """The results as comma-separated values, with rates of all tiles that were reached."""
+    tiles = sorted({int(tile) for each in results for tile in each["reach"]})
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*COLUMNS, *(f"reach_{tile}" for tile in tiles)])
+    for each in results:
+        row = flat(each)
+        least = min(map(int, each["reach"]))
+        rates = [
+            each["reach"].get(str(tile), {"rate": 1.0 if tile < least else 0.0})["rate"]
+            for tile in tiles
+        ]
+        writer.writerow([*(row[name] for name in COLUMNS), *rates])
+    return out.getvalue()
+
+
+def latex_table(results: list[dict[str, Any]]) -> str:
+    """The results as a LaTeX table (booktabs)."""
+    lines = [
+        r"\begin{tabular}{lrrrr}",
+        r"\toprule",
+        r"player & mean score & 95\% & loss a game & agreement \\",
+        r"\midrule",
+    ]
+    for each in results:
+        row = flat(each)
+        ends = [row["ci95_low"], row["ci95_high"]]
+        loss = row["exact_regret"] if row["exact_regret"] is not None else row["regret_per_game"]
+        cells = [
+            r"\texttt{" + str(row["player"]).replace("_", r"\_") + "}",
+            f"{row['mean']:,.1f}",
+            rf"$\pm$ {half_width(ends)}" if ends[0] is not None else "",
+            "" if loss is None else f"{loss:,.1f}",
+            "" if row["agreement"] is None else rf"{100 * row['agreement']:.2f}\%",
+        ]
+        lines.append(" & ".join(cells) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+# -- replay and review ---------------------------------------------------------------------------
+
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="GAMES", help="A file of games: JSON lines, as --save writes.")
+]
+
+
+@app.command()
+def replay(
+    path: FileArgument,
+    game: Annotated[
+        int | None, typer.Option("--game", min=1, help="Show this game, counted from 1.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Play games of a file again, and see that every move and the score are as written."""
+    from lab2048.records import RecordError
+
+    if game is not None:
+        record = _nth(path, game)
+        for number, turn in enumerate(record.turns(), 1):
+            print(f"{number:5} {turn.move!s:5} +{turn.reward:<6} {turn.next}")
+        print(f"score {record.score:,}, largest tile {record.max_tile}, {len(record.moves)} moves")
+        return
+    from lab2048.records import read_records
+
+    count = moves = 0
+    for record in read_records(path):
+        count += 1
+        try:
+            moves += sum(1 for _ in record.turns())
+        except RecordError as error:
+            raise ValueError(f"{path}, game {count}: {error}") from None
+    if as_json:
+        print(json.dumps({"games": count, "moves": moves}))
+    else:
+        print(f"{count:,} games with {moves:,} moves, all as they are written")
+
+
+@app.command()
+def review(
+    path: FileArgument,
+    game: Annotated[int, typer.Option("--game", min=1, help="Which game, counted from 1.")] = 1,
+    table: TableOption = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="PLAYER", help="A strong player to compare with."),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a graph.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go through a game move by move: what each was worth, and the largest mistakes.
+
+    The judge is the table of the solved board, or else a player: expectimax if none is named.
+    """
+    from lab2048.players import make_player
+    from lab2048.records import RecordError
+
+    record = _nth(path, game)
+    with ExitStack() as stack:
+        judge: Table | Player | None = None
+        name = "perfect play"
+        if by is None:
+            judge = table_for(record.rules, table, exact=False)
+            if judge is not None:
+                stack.enter_context(judge)
+        if judge is None:
+            judge = make_player(by or REVIEWER, record.rules)
+            name = judge.spec
+        from lab2048.review import review as go_through
+        from lab2048.review import summary, write_review
+
+        try:
+            steps = go_through(record, judge)
+        except RecordError as error:
+            raise ValueError(f"{path}, game {game}: {error}") from None
+    if page is not None:
+        write_review(record, steps, name, page, sys.argv[1:])
+        _say(f"wrote {page}")
+    if as_json:
+        print(json.dumps({"player": record.player, "judge": name, **summary(steps)}))
+    else:
+        _show_review(record, steps, name)
+
+
+REVIEWER = "expectimax:depth=3"
+"""Who judges a game on a board that is not solved."""
+
+
+def _nth(path: Path, number: int) -> Record:
+    """One game of a file."""
+    from itertools import islice
+
+    from lab2048.records import read_records
+
+    found = list(islice(read_records(path), number - 1, number))
+    if not found:
+        raise ValueError(f"{path} has no game {number}")
+    return found[0]
+
+
+def _show_review(record: Record, steps: list[Step], by: str) -> None:
+    """A game move by move, and its summary."""
+    from lab2048.review import summary, worst
+
+    print(f"{record.player} on {record.rules.name}, judged by {by}")
+    print(" move  made   better       lost  loss so far  board")
+    for step in steps:
+        better, lost = (str(step.best), f"{step.regret:,.2f}") if step.regret else ("", "")
+        print(
+            f"{step.number:5}  {step.move!s:6} {better:6} {lost:>10} {step.loss:12,.2f}  {step.board}"
+        )
+    found = summary(steps)
+    print()
+    for step in worst(steps):
+        print(f"move {step.number}: {step.move}, better {step.best} (lost {step.regret:,.2f})")
+        print(step.board.grid())
+        print()
+    accuracy = "-" if found["accuracy"] is None else f"{found['accuracy']:.1%}"
+    agreement = "-" if found["agreement"] is None else f"{found['agreement']:.1%}"
+    print(
+        f"score {record.score:,}, {found['moves']:,} moves, lost {found['loss']:,.2f}; "
+        f"{agreement} of the moves are best, accuracy {accuracy}"
+    )
+
+
+def _say(text: str) -> None:
+    """A line on stderr."""
+    print(f"lab2048: {text}", file=sys.stderr)

@@ -1,0 +1,152 @@
+"""A user's own player: any function of a batch of boards."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab2048.game import Board, Rules
+from lab2048.player import Floats, Moves, Player, PlayerError, Words
+
+Function = Callable[[NDArray[np.uint8], NDArray[np.bool_]], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Custom(Player):
+    """A player that is a function from boards and legal moves to moves, or to their chances.
+
+    The function is given ranks (uint8, N x rows x cols; 0 is empty, 11 is 2048) and which moves are
+    legal (bool, N x 4; up, right, down, left). It returns a direction a board (N whole numbers), or
+    the chance of each move (N x 4). Whether it `draws`, so that two calls with the same boards may
+    return different things, only the user knows; then its exact value cannot be told.
+    """
+
+    function: Function
+    title: str = ""
+    random: bool = False
+    alike: bool = False
+    """Whether it plays all images of a board alike; that is believed."""
+
+    name = "python"
+    about = "your own: python:MODULE.FUNCTION"
+    meaning = "chance with which the move is made"
+
+    @property
+    def spec(self) -> str:
+        return self.title or f"python:{getattr(self.function, '__name__', 'player')}"
+
+    @property
+    def draws(self) -> bool:
+        return self.random
+
+    @property
+    def parallel(self) -> bool:
+        return False
+
+    @property
+    def symmetric(self) -> bool:
+        return self.alike
+
+    @property
+    def why(self) -> str:
+        return "its function draws by itself; let it return the chances of the moves"
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        chances = self._ask(boards)
+        return np.where(legal_moves(boards, self.rules), chances, np.nan)
+
+    def choose_many(self, boards: Words, words: Words) -> Moves:
+        """The move that a word draws by the chances."""
+        heaps = np.cumsum(self._ask(boards), axis=1)
+        draws = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 * heaps[:, -1]
+        moves = (heaps <= draws[:, None]).sum(axis=1)
+        last = 3 - (np.diff(heaps, axis=1, prepend=0.0)[:, ::-1] > 0).argmax(axis=1)
+        return np.asarray(np.where(heaps[:, -1] > 0, np.minimum(moves, last), -1), np.int64)
+
+    def probabilities(self, boards: Words) -> Floats:
+        if self.draws:
+            raise PlayerError(f"the chances of the moves of {self.spec} are not known: {self.why}")
+        return self._ask(boards)
+
+    def _ask(self, boards: Words) -> Floats:
+        """The chances that the function gives, checked."""
+        rules = self.rules
+        shifts = np.arange(rules.cells, dtype=np.uint64) * np.uint64(4)
+        ranks = ((boards[:, None] >> shifts) & np.uint64(15)).astype(np.uint8)
+        legal = legal_moves(boards, rules)
+        given = np.asarray(self.function(ranks.reshape(-1, rules.rows, rules.cols), legal.copy()))
+        return self._checked(given, legal, boards)
+
+    def _checked(self, given: NDArray[Any], legal: NDArray[np.bool_], boards: Words) -> Floats:
+        """What the function returned, as chances; or a `PlayerError` that says what is wrong."""
+        n, some = len(boards), legal.any(axis=1)
+        if given.shape == (n,) and given.dtype.kind in "iu":
+            wrong = some & ((given < 0) | (given > 3))
+            if wrong.any():
+                self._refuse(f"direction {given[wrong][0]}, which is none of 0 to 3", boards[wrong])
+            chances = np.zeros((n, 4))
+            chances[some, given[some]] = 1.0
+        elif given.shape == (n, 4) and given.dtype.kind in "fiub":
+            chances = given.astype(np.float64)
+        else:
+            raise PlayerError(
+                f"{self.spec} returned an array of shape {given.shape} and type {given.dtype} for "
+                f"{n} boards; moves are ({n},) whole numbers, chances ({n}, 4) numbers"
+            )
+        chances[~some] = 0.0
+        broken = ~np.isfinite(chances).all(axis=1) | (chances < 0).any(axis=1)
+        if broken.any():
+            self._refuse("chances that are negative or not numbers", boards[broken])
+        illegal = (chances > 0) & ~legal
+        if illegal.any():
+            where = illegal.any(axis=1)
+            move = ("up", "right", "down", "left")[int(illegal[where][0].argmax())]
+            self._refuse(f"{move}, which is not legal", boards[where])
+        sums = chances.sum(axis=1)
+        off = some & (np.abs(sums - 1) > 1e-6)
+        if off.any():
+            self._refuse(f"chances that add up to {sums[off][0]:g}, not 1", boards[off])
+        return chances / np.where(sums > 0, sums, 1.0)[:, None]
+
+    def _refuse(self, what: str, boards: Words) -> None:
+        board = Board.from_packed(int(boards[0]), self.rules.rows, self.rules.cols)
+        raise PlayerError(f"{self.spec} returned {what}, on {board}")
+
+
+def legal_moves(boards: Words, rules: Rules) -> NDArray[np.bool_]:
+    """Which of the four moves are legal on each packed board."""
+    from lab2048.search.steps import legal_masks
+
+    masks = np.empty(len(boards), np.uint64)
+    legal_masks(boards, masks, rules.rows, rules.cols)
+    return ((masks[:, None] >> np.arange(4, dtype=np.uint64)) & np.uint64(1)).astype(np.bool_)
+
+
+def load(path: str, rules: Rules) -> Custom:
+    """The player `python:MODULE.FUNCTION`; modules in the present folder are found too."""
+    module, _, name = path.rpartition(".")
+    if not module or not name.isidentifier():
+        raise PlayerError(f"python:MODULE.FUNCTION names a function in a module, not {path[:60]!r}")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        raise PlayerError(f"python:{path[:60]}: {error}") from None
+    except AttributeError:
+        raise PlayerError(f"python:{path[:60]}: {module} has no {name}") from None
+    if not callable(function):
+        raise PlayerError(f"python:{path[:60]}: {name} cannot be called")
+    return Custom(
+        rules,
+        function,
+        f"python:{path}",
+        random=bool(getattr(function, "draws", False)),
+        alike=bool(getattr(function, "symmetric", False)),
+    )

@@ -1,0 +1,183 @@
+"""Games on disk: one JSON line a game, with all that is needed to replay it exactly.
+
+    {"format": 1, "rules": {"rows": 4, "cols": 4, "p4": 0.1}, "player": "greedy", "seed": 1,
+     "index": 0, "score": 1344, "max_tile": 128, "moves": "3023...", "spawns": "0132..."}
+
+`moves` has one digit a move: 0 up, 1 right, 2 down, 3 left. `spawns` has two characters a tile, its
+cell as a hexadecimal digit (row by row) and its rank, 1 or 2: first the two tiles of the start,
+then one after each move. A replay needs nothing else; seed and index say how the game came about.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lab2048.game import Board, Direction, Game, Rules
+from lab2048.notation import short
+
+FORMAT = 1
+
+
+class RecordError(ValueError):
+    """A game file, or a line of it, that cannot be read."""
+
+
+class Turn(NamedTuple):
+    """One move of a game: the board before it, what it gained, and the board after the spawn."""
+
+    board: Board
+    move: Direction
+    reward: int
+    after: Board
+    next: Board
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A game that was played."""
+
+    rules: Rules
+    player: str
+    seed: int | None
+    index: int
+    score: int
+    max_tile: int
+    moves: str
+    spawns: str
+
+    @classmethod
+    def of(cls, game: Game, player: str) -> Record:
+        """The record of a game that started with two spawns."""
+        spawns = "".join(f"{cell:x}{rank}" for cell, rank in game.spawns)
+        moves = "".join(str(int(move)) for move in game.moves)
+        return cls(
+            game.rules,
+            player,
+            game.seed,
+            game.index,
+            game.score,
+            game.board.max_tile,
+            moves,
+            spawns,
+        )
+
+    def to_json(self) -> str:
+        """The record as a line, without its end."""
+        rules = {"rows": self.rules.rows, "cols": self.rules.cols, "p4": self.rules.p4}
+        facts: dict[str, Any] = {"format": FORMAT, "rules": rules}
+        for name in ("player", "seed", "index", "score", "max_tile", "moves", "spawns"):
+            facts[name] = getattr(self, name)
+        return json.dumps(facts)
+
+    @classmethod
+    def from_json(cls, line: str) -> Record:
+        """The record in a line, or a `RecordError`. Whether the game is a game, `turns` tells."""
+        try:
+            facts = json.loads(line)
+            if facts["format"] != FORMAT:
+                raise RecordError(f"format {short(facts['format'])}; this is format {FORMAT}")
+            rules = Rules(**facts["rules"])
+            texts = [facts[name] for name in ("player", "moves", "spawns")]
+            numbers = [facts[name] for name in ("index", "score", "max_tile")]
+        except RecordError:
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise RecordError(f"not a game: {_reason(error)}") from None
+        if not all(isinstance(text, str) for text in texts) or not all(
+            isinstance(number, int) and not isinstance(number, bool) for number in numbers
+        ):
+            raise RecordError("not a game: a value is of the wrong kind")
+        player, moves, spawns = texts
+        index, score, max_tile = numbers
+        seed = facts.get("seed")
+        if seed is not None and not isinstance(seed, int):
+            raise RecordError("not a game: the seed is no number")
+        return cls(rules, player, seed, index, score, max_tile, moves, spawns)
+
+    def turns(self) -> Iterator[Turn]:
+        """Replay the game, move by move; a `RecordError` where it is not by the rules."""
+        if len(self.spawns) != 2 * (len(self.moves) + 2):
+            raise RecordError(
+                f"{len(self.moves)} moves need {len(self.moves) + 2} spawns, "
+                f"not {len(self.spawns) / 2:g}"
+            )
+        board = Board((0,) * self.rules.cells, self.rules.rows, self.rules.cols)
+        board = self._spawn(self._spawn(board, 0), 1)
+        score = 0
+        for number, digit in enumerate(self.moves):
+            if digit not in "0123":
+                raise RecordError(f"move {number + 1} is {digit!r}, which is none of 0 to 3")
+            direction = Direction(int(digit))
+            legal, reward, after = board.move(direction)
+            if not legal:
+                raise RecordError(f"move {number + 1}, {direction}, is not legal on {board}")
+            score += reward
+            before, board = board, self._spawn(after, number + 2)
+            yield Turn(before, direction, reward, after, board)
+        if (score, board.max_tile) != (self.score, self.max_tile):
+            raise RecordError(
+                f"the moves give score {score} and largest tile {board.max_tile}, "
+                f"not {self.score} and {self.max_tile}"
+            )
+
+    def _spawn(self, board: Board, number: int) -> Board:
+        """The board with the tile that spawned."""
+        text = self.spawns[2 * number : 2 * number + 2]
+        try:
+            cell, rank = int(text[0], 16), int(text[1])
+            if rank not in (1, 2) or (self.rules.p4 == 0 and rank == 2):
+                raise ValueError
+            return board.place(cell, rank)
+        except (ValueError, IndexError):
+            raise RecordError(f"spawn {number + 1}, {text!r}, is not possible on {board}") from None
+
+
+def _reason(error: Exception) -> str:
+    """What was wrong with a line, in a few words."""
+    if isinstance(error, KeyError):
+        return f"it has no {error.args[0]!r}"
+    return str(error).split("\n")[0] or type(error).__name__
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """All games of a file; a `RecordError` that names the line where one cannot be read."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                try:
+                    yield Record.from_json(line)
+                except RecordError as error:
+                    raise RecordError(f"{path}, line {number}: {error}") from None
+
+
+def write_records(records: Iterable[Record], path: Path) -> None:
+    """Put games into a file, as JSON lines, or as Parquet if the name ends so."""
+    if path.suffix == ".parquet":
+        _write_parquet(list(records), path)
+        return
+    from lab2048.home import write_atomically
+
+    write_atomically(path, "".join(record.to_json() + "\n" for record in records))
+
+
+def _write_parquet(records: list[Record], path: Path) -> None:
+    """Games as a table of one row each."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError(
+            "Parquet needs pyarrow: pip install 'lab2048[data]', or save as .jsonl"
+        ) from None
+    names = ("player", "seed", "index", "score", "max_tile", "moves", "spawns")
+    columns: dict[str, list[Any]] = {n: [getattr(r, n) for r in records] for n in names}
+    for name in ("rows", "cols", "p4"):
+        columns[name] = [getattr(record.rules, name) for record in records]
+    temporary = path.with_name(path.name + ".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pa.table(columns), temporary)
+    temporary.replace(path)

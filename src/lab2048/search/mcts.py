@@ -1,0 +1,303 @@
+"""Monte Carlo tree search with decision nodes and chance nodes.
+
+A decision node is a state; each of its legal moves is an *edge* with visits N, a prior P, the mean
+Q of what was found below it, and the move's reward R (if rewards count). Behind an edge is its
+afterstate, a chance node: where to go on from it is drawn with the true probabilities of spawns.
+
+A simulation goes down from the root. At every state it takes the move with the largest
+
+    Q + P * sqrt(sum N) / (1 + N) * (c1 + log((sum N + c2 + 1) / c2))
+
+until it comes to a state that is not in the tree yet. That one is valued, by the heuristic (of its
+best move) or by random games, and added; its value and the rewards on the way go into every Q above
+it. In the formula Q is scaled so that the least and the largest in the tree are 0 and 1, and an
+edge without visits counts 0: so the same c1 fits every board and heuristic. The move with the most
+visits is made.
+
+A simulation is three steps, `descend`, the value of a leaf, and `back_up`, so that whatever values
+states and gives priors to moves can take the place of the heuristic.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from lab2048.board import GOLDEN, LOW_HALF, Words, bounded, count, merged, mix, select, spawn
+from lab2048.jit import U, fragment
+from lab2048.lanes import CHOICE, CHOICES
+from lab2048.player import Floats, Player, option
+from lab2048.search.heuristics import DEFAULT, HEURISTICS, evaluator
+from lab2048.search.steps import make_moves, open_cells, spawning, steps, worth
+
+Counts = NDArray[np.int64]
+Links = NDArray[np.int32]
+
+ROWS = COLS = 0
+SPAWNS = 32
+"""Numbers of spawns: cell times 2, and 1 more for a 4."""
+DEEPEST = 10_000
+"""Moves from the root to a leaf; a simulation that gets there is valued."""
+
+
+class Tree(NamedTuple):
+    """The tree of one search; node 0 is the root. Not to be shared by threads."""
+
+    states: Words
+    values: Floats
+    """Of the state when it was added; NaN if it is a dead end."""
+    afters: Words
+    """Of each node and direction; 0 if that is illegal."""
+    gains: Floats
+    priors: Floats
+    visits: Counts
+    totals: Floats
+    """The sum of what was found below, so that Q is totals / visits."""
+    links: Links
+    """Of each edge and spawn: the node that it leads to, 0 if there is none yet."""
+    path: Counts
+    """The edges of the present simulation, 4 * node + direction each."""
+    facts: Floats
+    """The least and the largest Q, the nodes in the tree, and the edges of the path."""
+
+
+LEAST, LARGEST, NODES, LENGTH = range(4)
+# places in the settings of a search
+SIMULATIONS, DEPTH, C1, C2, ROLLOUTS = range(5)
+
+
+def new_tree(simulations: int) -> Tree:
+    """Room for a tree of so many simulations."""
+    nodes = simulations + 1
+    return Tree(
+        np.zeros(nodes, np.uint64),
+        np.zeros(nodes),
+        np.zeros((nodes, 4), np.uint64),
+        np.zeros((nodes, 4)),
+        np.zeros((nodes, 4)),
+        np.zeros((nodes, 4), np.int64),
+        np.zeros((nodes, 4)),
+        np.zeros((4 * nodes, SPAWNS), np.int32),
+        np.zeros(DEEPEST, np.int64),
+        np.zeros(4),
+    )
+
+
+# -- values of leaves ----------------------------------------------------------------------------
+
+
+def random_after(state: U, word: U, by: Any, moved: Words, gains: Floats) -> U:
+    """The afterstate of a random legal move; 0 if none is legal."""
+    make_moves(state, by, moved, gains)
+    mask = 0
+    for direction in range(4):
+        mask |= (1 << direction) if moved[direction] else 0
+    if mask == 0:
+        return U(0)
+    which, _ = bounded(word, CHOICES[mask])
+    return U(moved[(CHOICE[mask] >> (which << U(3))) & U(3)])
+
+
+def play_out(state: U, word: U, by: Any, spawns: Any) -> float:
+    """The score of a random game from a state on."""
+    moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
+    before = merged(state)
+    fours = U(0)
+    while True:
+        word += GOLDEN
+        after = random_after(state, mix(word), by, moved, gains)
+        if after == U(0):
+            return np.float64(merged(state) - before) - 4 * np.float64(fours)
+        word += GOLDEN
+        state, rank = spawn(after, mix(word), spawns.threshold, ROWS, COLS)
+        fours += rank - U(1)
+
+
+def add_node(state: U, word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> None:
+    """Put a state into the tree, with its value and even priors."""
+    node = np.int64(tree.facts[NODES])
+    tree.facts[NODES] += 1
+    tree.states[node] = state
+    make_moves(state, by, tree.afters[node], tree.gains[node])
+    legal = 0
+    best = -np.inf
+    for direction in range(4):
+        tree.visits[node, direction] = 0
+        tree.totals[node, direction] = 0.0
+        tree.links[4 * node + direction] = 0
+        if tree.afters[node, direction]:
+            legal += 1
+            best = max(best, tree.gains[node, direction] + worth(tree.afters[node, direction], by))
+    for direction in range(4):
+        tree.priors[node, direction] = 1.0 / legal if tree.afters[node, direction] else 0.0
+    tree.values[node] = best if legal else np.nan
+    rollouts = np.int64(settings[ROLLOUTS])
+    if legal and rollouts:
+        total = 0.0
+        for number in range(rollouts):
+            total += play_out(state, mix(word ^ U(number)), by, spawns)
+        tree.values[node] = total / rollouts
+
+
+# -- the tree ------------------------------------------------------------------------------------
+
+
+@fragment
+def best_edge(tree: Any, node: int, settings: Floats) -> int:
+    """The direction with the largest upper bound."""
+    total = 0
+    for direction in range(4):
+        total += tree.visits[node, direction]
+    growth = np.log((total + settings[C2] + 1) / settings[C2]) if settings[C2] < np.inf else 0.0
+    factor = np.sqrt(np.float64(total)) * (settings[C1] + growth)
+    span = tree.facts[LARGEST] - tree.facts[LEAST]
+    chosen = -1
+    most = -np.inf
+    for direction in range(4):
+        if not tree.afters[node, direction]:
+            continue
+        visits = tree.visits[node, direction]
+        bound = tree.priors[node, direction] * factor / (1 + visits)
+        if visits and span > 0:
+            bound += (tree.totals[node, direction] / visits - tree.facts[LEAST]) / span
+        if bound > most:
+            most, chosen = bound, direction
+    return chosen
+
+
+@fragment
+def draw(after: U, cells: U, word: U, spawns: Any) -> tuple[U, Any]:
+    """A state after a drawn spawn on one of these cells, and the number of the spawn."""
+    which, word = bounded(word, count(cells))
+    cell = select(cells, which)
+    low = word & LOW_HALF
+    four = low < spawns.threshold[0]
+    if low == spawns.threshold[0]:
+        four = mix(word + GOLDEN) < spawns.threshold[1]
+    rank = U(2) if four else U(1)
+    return after | (rank << (U(4) * cell)), 2 * np.int64(cell) + np.int64(rank) - 1
+
+
+def descend(word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> int:
+    """One way down from the root: the leaf that it leads to, which is in the tree then.
+
+    The edges are written to the path. The leaf may be a dead end, or a node as deep as allowed.
+    """
+    node: Any = 0
+    length = 0
+    limit = np.int64(settings[DEPTH])
+    while length < limit and not np.isnan(tree.values[node]):
+        direction = best_edge(tree, node, settings)
+        edge = 4 * node + direction
+        tree.path[length] = edge
+        length += 1
+        after = tree.afters[node, direction]
+        word += GOLDEN
+        state, number = draw(after, open_cells(after, spawns), mix(word), spawns)
+        if tree.links[edge, number]:
+            node = np.int64(tree.links[edge, number])
+            continue
+        node = np.int64(tree.facts[NODES])
+        tree.links[edge, number] = node
+        add_node(state, mix(word ^ GOLDEN), tree, by, spawns, settings)
+        break
+    tree.facts[LENGTH] = length
+    return int(node)
+
+
+@fragment
+def back_up(value: float, tree: Any) -> None:
+    """Add a leaf's value, and the rewards below, to every edge of the path."""
+    for place in range(np.int64(tree.facts[LENGTH]) - 1, -1, -1):
+        node, direction = tree.path[place] >> 2, tree.path[place] & 3
+        value += tree.gains[node, direction]
+        tree.visits[node, direction] += 1
+        tree.totals[node, direction] += value
+        mean = tree.totals[node, direction] / tree.visits[node, direction]
+        tree.facts[LEAST] = min(tree.facts[LEAST], mean)
+        tree.facts[LARGEST] = max(tree.facts[LARGEST], mean)
+
+
+def search(
+    states: Words, words: Words, by: Any, spawns: Any, settings: Floats, tree: Any, out: Floats
+) -> None:
+    """The visits of every direction of every state after all simulations; NaN if it is illegal."""
+    for i in range(len(states)):
+        tree.facts[:] = 0.0
+        tree.facts[LEAST], tree.facts[LARGEST] = np.inf, -np.inf
+        add_node(states[i], words[i], tree, by, spawns, settings)
+        if not np.isnan(tree.values[0]):
+            word = words[i]
+            for _ in range(np.int64(settings[SIMULATIONS])):
+                word = mix(word + GOLDEN)
+                leaf = descend(word, tree, by, spawns, settings)
+                value = tree.values[leaf]
+                back_up(by.dead if np.isnan(value) else value, tree)
+        for direction in range(4):
+            visits = np.float64(tree.visits[0, direction])
+            out[i, direction] = visits if tree.afters[0, direction] else np.nan
+
+
+@cache
+def search_kernel(rows: int, cols: int) -> Callable[..., None]:
+    """`search` for a board."""
+    board = steps(rows, cols)
+    by, spawns, tree = board.by, board.spawns, numba.typeof(new_tree(1))
+    words, floats, word = types.uint64[::1], types.float64[::1], types.uint64
+    kernels = board.kernels.more("mcts")
+    kernels.add(random_after, word(word, word, by, words, floats))
+    kernels.add(play_out, types.float64(word, word, by, spawns))
+    kernels.add(add_node, types.void(word, word, tree, by, spawns, floats))
+    kernels.add(descend, types.int64(word, tree, by, spawns, floats))
+    grid = types.float64[:, ::1]
+    return kernels.add(search, types.void(words, words, by, spawns, floats, tree, grid))
+
+
+# -- the player ----------------------------------------------------------------------------------
+
+LEAVES = ("heuristic", "rollouts")
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSearch(Player):
+    """Monte Carlo tree search."""
+
+    simulations: int = option(200, "ways down the tree, for each move", low=1, high=1_000_000)
+    depth: int = option(0, "own moves from the root to a leaf at most; 0: any", low=0, high=DEEPEST)
+    leaf: str = option("heuristic", "how a leaf is valued: it, or random games", choices=LEAVES)
+    heuristic: str = option(DEFAULT, "what a leaf is worth", choices=tuple(HEURISTICS))
+    rollouts: int = option(1, "random games from a leaf", low=1, high=10_000)
+    c1: float = option(1.25, "how much to explore", low=0, high=1000)
+    c2: float = option(19652.0, "visits after which exploring grows; inf: never", low=1)
+    cells: int = option(0, "spawns only on so many cells (Zhou); 0: on all", low=0, high=16)
+
+    name = "mcts"
+    about = "Monte Carlo tree search over moves and spawns"
+    meaning = "visits of the move in the tree"
+    _own: threading.local = field(default_factory=threading.local, init=False, repr=False)
+
+    @property
+    def draws(self) -> bool:
+        return True
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        rules = self.rules
+        random = self.leaf == "rollouts"
+        by = evaluator("zero" if random else self.heuristic, rules)
+        rollouts = self.rollouts if random else 0
+        depth = self.depth or DEEPEST
+        settings = np.array([self.simulations, depth, self.c1, self.c2, rollouts], np.float64)
+        if not hasattr(self._own, "tree"):
+            self._own.tree = new_tree(self.simulations)
+        out = np.empty((len(boards), 4))
+        kernel = search_kernel(rules.rows, rules.cols)
+        kernel(boards, words, by, spawning(rules, cells=self.cells), settings, self._own.tree, out)
+        return out

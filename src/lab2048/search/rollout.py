@@ -1,0 +1,131 @@
+"""Pure Monte Carlo (Liu's algorithm 2): the move after which random games end best.
+
+    Q(s, a) = mean over n games of the result         each: the move a, a spawn, then random moves
+
+The result is the score from here on, the move's own reward included; or of the last board the
+largest tile, or the sum of its tiles. The random games are those of `lab2048.lanes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from lab2048 import chance
+from lab2048.board import GOLDEN, Words, age, game_key, max_rank, merged, mix, spawn, table
+from lab2048.jit import U, kernel
+from lab2048.lanes import games_kernel
+from lab2048.player import Floats, Player, option
+from lab2048.search.heuristics import evaluator
+from lab2048.search.steps import make_moves, steps
+
+ROWS = COLS = 0
+
+BACKUPS = ("score", "max", "sum")
+TOGETHER = 4096
+"""About so many games are played in one go."""
+
+
+def first_boards(
+    states: Words, words: Words, rollouts: int, four: Words, by: Any, out: Floats, games: Words
+) -> int:
+    """Write the boards that games begin with, after the moves of each state, and the games' keys.
+
+    `out` gets the reward of each legal move, and NaN for another. Returns how many games there are.
+    """
+    moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
+    found = 0
+    for i in range(len(states)):
+        make_moves(states[i], by, moved, gains)
+        for direction in range(4):
+            out[i, direction] = gains[direction] if moved[direction] else np.nan
+            if not moved[direction]:
+                continue
+            for number in range(rollouts):
+                key = game_key(words[i], U(4 * number + direction)) + GOLDEN
+                games[0, found] = key  # its first word has drawn the spawn
+                games[1, found], _ = spawn(moved[direction], mix(key), four, ROWS, COLS)
+                found += 1
+    return found
+
+
+@kernel("float64(uint64, uint64, uint64, int64)")
+def result_of(begin: U, last: U, fours: U, backup: int) -> float:
+    """What a game from one board to another is worth."""
+    if backup == 0:
+        return np.float64(merged(last) - merged(begin)) - 4 * np.float64(fours)
+    if backup == 1:
+        return np.float64(1 << max_rank(last))
+    return np.float64(age(last))
+
+
+@kernel("void(float64[:, ::1], int64, int64, uint64[::1], uint64[::1], uint64[:, ::1])")
+def mean_results(
+    out: Floats, rollouts: int, backup: int, begins: Words, last: Words, counts: Words
+) -> None:
+    """Write the mean result of the games after each legal move, whose reward is there already."""
+    game = 0
+    for i in range(len(out)):
+        for direction in range(4):
+            if np.isnan(out[i, direction]):
+                continue
+            total = 0.0
+            for _ in range(rollouts):
+                total += result_of(begins[game], last[game], counts[game, 1], backup)
+                game += 1
+            out[i, direction] = total / rollouts + (out[i, direction] if backup == 0 else 0.0)
+
+
+@cache
+def boards_kernel(rows: int, cols: int) -> Callable[..., int]:
+    """`first_boards` for a board."""
+    board = steps(rows, cols)
+    words, grid = types.uint64[::1], types.float64[:, ::1]
+    signature = types.int64(words, words, types.int64, words, board.by, grid, types.uint64[:, ::1])
+    return board.kernels.add(first_boards, signature)
+
+
+@dataclass(frozen=True, eq=False)
+class MonteCarlo(Player):
+    """The move after which random games end best."""
+
+    rollouts: int = option(50, "random games after each move", low=1, high=1_000_000)
+    backup: str = option(
+        "score", "what counts: the score, the largest tile, or the sum of tiles", choices=BACKUPS
+    )
+
+    name = "montecarlo"
+    about = "the move after which random games end best (pure Monte Carlo)"
+    meaning = "mean result of random games after the move"
+
+    @property
+    def draws(self) -> bool:
+        return True
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        out = np.empty((len(boards), 4))
+        size = max(1, TOGETHER // (4 * self.rollouts))
+        for begin in range(0, len(boards), size):
+            part = slice(begin, begin + size)
+            self._values(boards[part], words[part], out[part])
+        return out
+
+    def _values(self, boards: Words, words: Words, out: Floats) -> None:
+        """The values of boards whose games are all played in one go."""
+        rules, rollouts = self.rules, self.rollouts
+        by = evaluator("zero", rules)
+        four = np.array(chance.four_threshold(rules.p4), np.uint64)
+        games = np.empty((2, 4 * rollouts * len(boards)), np.uint64)
+        first_boards = boards_kernel(rules.rows, rules.cols)
+        found = first_boards(boards, words, rollouts, four, by, out, games)
+        keys, begins = games[0, :found], games[1, :found]
+        last, counts = np.empty(found, np.uint64), np.empty((found, 2), np.uint64)
+        if found:
+            play = games_kernel(rules.rows, rules.cols)
+            play(keys, begins, four, table(rules.cols), table(rules.rows), last, counts)
+        mean_results(out, rollouts, BACKUPS.index(self.backup), begins, last, counts)

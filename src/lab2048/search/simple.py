@@ -1,0 +1,111 @@
+"""Players that do not look ahead: random, greedy, corner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from lab2048.board import Words, legal
+from lab2048.jit import U, kernel
+from lab2048.lanes import CHOICES
+from lab2048.player import Floats, Player, ties_option
+from lab2048.search.heuristics import evaluator
+from lab2048.search.steps import make_moves, steps
+
+ORDER = np.array([2.0, 1.0, 3.0, 4.0])
+"""How much `corner` likes up, right, down and left."""
+
+
+def move_gains(states: Words, by: Any, out: Floats) -> None:
+    """What each move gains; NaN if it is illegal."""
+    moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
+    for i in range(len(states)):
+        make_moves(states[i], by, moved, gains)
+        for direction in range(4):
+            out[i, direction] = gains[direction] if moved[direction] else np.nan
+
+
+@kernel("void(uint64[::1], float64[:, ::1], int64, int64)")
+def even_chances(boards: Words, out: Floats, rows: int, cols: int) -> None:
+    """Write the chances of the moves if each legal one is as likely as the others."""
+    for i in range(len(boards)):
+        mask = legal(boards[i], rows, cols)
+        share = 1.0 / np.float64(max(CHOICES[mask], U(1)))
+        for direction in range(4):
+            out[i, direction] = share if (mask >> U(direction)) & U(1) else 0.0
+
+
+@cache
+def gains_kernel(rows: int, cols: int) -> Callable[..., None]:
+    """`move_gains` for a board."""
+    board = steps(rows, cols)
+    signature = types.void(types.uint64[::1], board.by, types.float64[:, ::1])
+    return board.kernels.add(move_gains, signature)
+
+
+def rewards_of(player: Player, boards: Words) -> Floats:
+    """The rewards of all moves."""
+    rules = player.rules
+    out = np.empty((len(boards), 4))
+    gains_kernel(rules.rows, rules.cols)(boards, evaluator("zero", rules), out)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Random(Player):
+    """Any legal move, each with the same chance."""
+
+    name = "random"
+    about = "any legal move, each with the same chance"
+    meaning = "nothing: all legal moves are alike"
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    @property
+    def splits(self) -> bool:
+        return True
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        return 0.0 * rewards_of(self, boards)
+
+    def probabilities(self, boards: Words) -> Floats:
+        out = np.empty((len(boards), 4))
+        even_chances(boards, out, self.rules.rows, self.rules.cols)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Greedy(Player):
+    """The move with the largest reward."""
+
+    ties: str = ties_option()
+
+    name = "greedy"
+    about = "the move with the largest reward"
+    meaning = "the reward"
+
+    @property
+    def symmetric(self) -> bool:
+        return self.splits
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        return rewards_of(self, boards)
+
+
+@dataclass(frozen=True, eq=False)
+class Corner(Player):
+    """The first legal move of left, down, up, right."""
+
+    name = "corner"
+    about = "the first legal move of left, down, up, right"
+    meaning = "4 for left, 3 for down, 2 for up, 1 for right"
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        return np.asarray(0.0 * rewards_of(self, boards) + ORDER)

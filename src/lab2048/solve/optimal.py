@@ -1,0 +1,67 @@
+"""The player that looks every move up in a table of a solved game."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lab2048.player import Floats, Player, PlayerError, Words, option, ties_option
+from lab2048.solve.problem import Problem
+from lab2048.solve.table import Table, open_table
+
+OBJECTIVES = "score, worst-case or reach:TILE"
+ON_THE_FLY = 8
+"""Boards of up to so many cells are solved when they are needed; it takes about a second."""
+
+
+@dataclass(frozen=True, eq=False)
+class Optimal(Player):
+    """A best move, by the table of the solved game."""
+
+    objective: str = option("score", f"what the table was solved for: {OBJECTIVES}")
+    ties: str = ties_option()
+
+    name = "optimal"
+    about = "a best move, by the table of the solved game"
+    meaning = "exact value of the move, for the objective"
+    tie = 0.0  # the table says what counts as equal
+    table: Table = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            problem = Problem.of(self.rules, objective=self.objective)
+        except ValueError as error:
+            raise PlayerError(f"optimal: {error}") from None
+        object.__setattr__(self, "table", table_of(problem))
+
+    @property
+    def symmetric(self) -> bool:
+        return self.splits
+
+    def prepare(self) -> None:
+        self.table.compile()
+        super().prepare()
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        q = self.table.probe_many(boards, threads=1).q
+        assert q is not None
+        return even_out(q, self.table)
+
+
+def even_out(q: Floats, table: Table) -> Floats:
+    """The values of moves, with those that count as equally good as the best made equal to it."""
+    best = np.max(np.where(np.isnan(q), -np.inf, q), axis=1, keepdims=True)
+    return np.where(best - q <= table.tolerance(best), best, q)
+
+
+def table_of(problem: Problem) -> Table:
+    """The table of a problem in the data folder; of a small board it is made if it has to be."""
+    from lab2048.solve.table import find_table
+
+    if find_table(problem) is None and problem.rules.cells <= ON_THE_FLY:
+        from lab2048.solve.solver import make_table
+
+        make_table(problem)
+    return open_table(problem)

@@ -1,0 +1,322 @@
+"""The exact value of a player: its mean score, and what becomes of its games, without a sample.
+
+The boards that games of the player come to are found age by age, each with the probability that a
+game comes to it. On each, the player's chances of its moves say how that probability goes on:
+
+    m(x)  = sum over states s of m(s) * P(a | s)       x is s after the move a
+    m(s') = sum over afterstates x of m(x) * p(s' | x)
+
+and the mean score is the sum of m(s) * P(a | s) * r(s, a). That is the value which induction with
+the player's own choices would find for the start, and needs no more than three ages in memory.
+
+Boards are taken as they are: most players do not play the images of a board alike, and asking them
+only about canonical boards would give wrong values. A player that says it does (`symmetric`) is
+asked about canonical boards only, of which there are up to eight times fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from lab2048.board import GOLDEN, Words, count, max_rank, slide, table
+from lab2048.board import Table as Slides
+from lab2048.jit import Kernels, U, fragment
+from lab2048.notation import checked_threads
+from lab2048.player import Floats, Player
+from lab2048.solve.expand import BLOCK, next_cells, open_block, potential, smallest
+
+Counts = NDArray[np.int64]
+
+ROWS = COLS = 0
+SYMMETRIC = False
+
+PART = 1 << 13
+"""So many boards are carried on, and a player is asked about, in one call."""
+SHARDS = 4
+"""Boards are dealt out by their hash, so that threads can gather them without meeting."""
+
+# places in the sums of a layer; behind them, how likely games end there with each largest rank
+REWARD, MOVES, ENDS = range(3)
+
+
+class Edges(NamedTuple):
+    """Boards that were come to, with repetitions, and the probability of each: a row a shard."""
+
+    keys: Words
+    masses: Floats
+    sizes: Counts
+
+
+class Heap(NamedTuple):
+    """Different boards and the probability of each, and a table to find them in."""
+
+    keys: Words
+    masses: Floats
+    places: NDArray[np.int32]
+    """By hash: the number of a board, counted from 1; 0 if there is none."""
+    size: Counts
+    """How many boards there are, in an array of one."""
+
+
+def new_edges(room: int) -> Edges:
+    """Room for so many boards a shard."""
+    keys, masses = np.empty((SHARDS, room), np.uint64), np.empty((SHARDS, room))
+    return Edges(keys, masses, np.zeros(SHARDS, np.int64))
+
+
+def new_heap(room: int) -> Heap:
+    """An empty heap with room for so many boards."""
+    slots = 1 << max(8, (2 * room - 1).bit_length())
+    keys, masses = np.empty(room, np.uint64), np.empty(room)
+    return Heap(keys, masses, np.zeros(slots, np.int32), np.zeros(1, np.int64))
+
+
+@fragment
+def deal(keys: Words, masses: Floats, size: int, edges: Any) -> None:
+    """Append boards with a probability to the shards that they belong to."""
+    for i in range(U(size)):
+        shard = np.int64((keys[i] * GOLDEN) >> U(62))
+        place = edges.sizes[shard]
+        edges.keys[shard, place], edges.masses[shard, place] = keys[i], masses[i]
+        edges.sizes[shard] = place + int(masses[i] > 0)
+
+
+def move_on(
+    states: Words,
+    masses: Floats,
+    chances: Floats,
+    across: Slides,
+    down: Slides,
+    edges: Any,
+    sums: Floats,
+) -> None:
+    """Carry the probabilities of states to afterstates, and sum up what happens on the way."""
+    afters, carried = np.empty(BLOCK, np.uint64), np.empty(BLOCK)
+    for begin in range(0, len(states), BLOCK):
+        size = min(BLOCK, len(states) - begin)
+        for direction in range(4):
+            for i in range(size):
+                afters[i] = slide(states[begin + i], U(direction), across, down, ROWS, COLS)
+                carried[i] = masses[begin + i] * chances[begin + i, direction]
+            for i in range(size):  # a move adds its reward to the potential
+                gained = potential(afters[i], ROWS * COLS)
+                gained -= potential(states[begin + i], ROWS * COLS)
+                sums[REWARD] += carried[i] * np.float64(gained)
+                sums[MOVES] += carried[i]
+            if SYMMETRIC:
+                for i in range(size):
+                    afters[i] = smallest(afters[i], ROWS, COLS)
+            deal(afters, carried, size, edges)
+        for i in range(begin, begin + size):
+            going = chances[i, 0] + chances[i, 1] + chances[i, 2] + chances[i, 3]
+            if going == 0:
+                sums[ENDS + max_rank(states[i])] += masses[i]
+
+
+def spawn_on(afters: Words, masses: Floats, rank: U, weight: float, edges: Any) -> None:
+    """Carry the probabilities of afterstates to the states that a tile of this rank makes."""
+    boards, empty = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    states, sources = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint32)
+    share, carried = np.empty(BLOCK), np.empty(BLOCK)
+    for begin in range(0, len(afters), BLOCK):
+        size = min(BLOCK, len(afters) - begin)
+        left = open_block(afters, begin, size, boards, empty, ROWS, COLS)
+        for i in range(size):
+            sources[i] = i
+            share[i] = masses[begin + i] * weight / np.float64(count(empty[i]))
+        while left > 0:
+            for i in range(U(left)):
+                states[i] = boards[i] | ((empty[i] & (U(0) - empty[i])) * rank)
+                carried[i] = share[sources[i]]
+            if SYMMETRIC:
+                for i in range(U(left)):
+                    states[i] = smallest(states[i], ROWS, COLS)
+            deal(states, carried, left, edges)
+            left = next_cells(boards, empty, sources, left)
+
+
+def gather(keys: Words, masses: Floats, heap: Any) -> None:
+    """Add probabilities to boards, which are new to the heap or not. There has to be room."""
+    mask = U(len(heap.places) - 1)
+    size = heap.size[0]
+    for i in range(len(keys)):
+        slot = ((keys[i] * GOLDEN) >> U(20)) & mask
+        number = heap.places[slot]
+        while number != 0 and heap.keys[number - 1] != keys[i]:
+            slot = (slot + U(1)) & mask
+            number = heap.places[slot]
+        if number == 0:
+            heap.keys[size], heap.masses[size] = keys[i], masses[i]
+            size += 1
+            heap.places[slot] = np.int32(size)
+        else:
+            heap.masses[number - 1] += masses[i]
+    heap.size[0] = size
+
+
+@cache
+def walk_kernels(rows: int, cols: int, symmetric: bool) -> tuple[Callable[..., None], ...]:
+    """`move_on`, `spawn_on` and `gather` for a board."""
+    words, floats, slides = types.uint64[::1], types.float64[::1], types.uint32[::1]
+    heap, edges = numba.typeof(new_heap(1)), numba.typeof(new_edges(1))
+    name = f"{rows}x{cols}.{'symmetric' if symmetric else 'raw'}"
+    kernels = Kernels(name, ROWS=rows, COLS=cols, SYMMETRIC=symmetric)
+    move = types.void(words, floats, types.float64[:, ::1], slides, slides, edges, floats)
+    spawn = types.void(words, floats, types.uint64, types.float64, edges)
+    return (
+        kernels.add(move_on, move),
+        kernels.add(spawn_on, spawn),
+        Kernels("any").add(gather, types.void(words, floats, heap)),
+    )
+
+
+class Layer(NamedTuple):
+    """All boards of one age that games of a player come to."""
+
+    age: int
+    states: Words
+    masses: Floats
+    """The probability that a game comes to the state."""
+    chances: Floats
+    """Of the player's four moves."""
+
+
+@dataclass
+class Exact:
+    """What becomes of the games of a player, exactly."""
+
+    value: float = 0.0
+    """The mean score."""
+    moves: float = 0.0
+    """The mean number of moves."""
+    boards: int = 0
+    """How many different boards its games come to."""
+    ends: dict[int, float] = field(default_factory=dict)
+    """How likely each tile is to be the largest at the end."""
+
+    @property
+    def reach(self) -> dict[int, float]:
+        """How likely each tile is to be made."""
+        tiles = sorted(self.ends)
+        return {tile: sum(self.ends[t] for t in tiles if t >= tile) for tile in tiles}
+
+
+Visit = Callable[[Layer], object]
+
+
+def evaluate_policy(
+    player: Player, *, threads: int | None = None, visit: Visit = lambda layer: None
+) -> Exact:
+    """The exact mean score of a player on its board.
+
+    A player that draws, or looks at the clock, is refused with a `PlayerError`. `visit` is called
+    with every layer, youngest first.
+    """
+    workers = checked_threads(threads)
+    player.probabilities(np.zeros(1, np.uint64))  # who cannot tell is refused before the work
+    exact = Exact()
+    with ThreadPoolExecutor(workers) as pool:
+        walk = Walk(player, pool)
+        while walk.ages:
+            layer = walk.youngest()
+            visit(layer)
+            exact.boards += len(layer.states)
+            walk.go_on(layer)
+    exact.value, exact.moves = float(walk.sums[REWARD]), float(walk.sums[MOVES])
+    ends = walk.sums[ENDS:].tolist()
+    exact.ends = {1 << rank: chance for rank, chance in enumerate(ends) if chance > 0}
+    return exact
+
+
+class Walk:
+    """The boards that games of a player come to, age by age."""
+
+    def __init__(self, player: Player, pool: ThreadPoolExecutor) -> None:
+        self.player, self.rules, self._pool = player, player.rules, pool
+        kernels = walk_kernels(self.rules.rows, self.rules.cols, player.symmetric)
+        self._move_on, self._spawn_on, self._gather = kernels
+        self._slides = table(self.rules.cols), table(self.rules.rows)
+        self._tiles = [(1, 1 - self.rules.p4), (2, self.rules.p4)]
+        self.sums = np.zeros(ENDS + 16)
+        self.ages: dict[int, list[Heap]] = {}
+        cells = self.rules.cells
+        for rank, weight in self._tiles:  # the first tile of the start; the second spawns on it
+            keys = np.array([rank << 4 * cell for cell in range(cells)], np.uint64)
+            self._spawn([(keys, np.full(cells, weight / cells))], 2 * rank)
+
+    def youngest(self) -> Layer:
+        """The boards of the least age that is left, with the player's chances on each."""
+        age = min(self.ages)
+        heaps = [(heap, int(heap.size[0])) for heap in self.ages.pop(age)]
+        states = np.concatenate([heap.keys[:n] for heap, n in heaps])
+        masses = np.concatenate([heap.masses[:n] for heap, n in heaps])
+        chances = np.empty((len(states), 4))
+
+        def ask(part: slice) -> None:
+            chances[part] = self.player.probabilities(states[part])
+
+        ask_all = self._pool.map if self.player.parallel else map
+        list(ask_all(ask, _parts(len(states))))
+        return Layer(age, states, masses, chances)
+
+    def go_on(self, layer: Layer) -> None:
+        """Carry the probabilities of a layer to those that follow."""
+
+        def move(part: slice) -> tuple[Edges, Floats]:
+            states, masses, chances = (array[part] for array in layer[1:])
+            edges, sums = new_edges(4 * len(states) + 1), np.zeros_like(self.sums)
+            self._move_on(states, masses, chances, *self._slides, edges, sums)
+            return edges, sums
+
+        moved = list(self._pool.map(move, _parts(len(layer.states))))
+        for _, sums in moved:
+            self.sums += sums
+        heaps = self._gathered([edges for edges, _ in moved], [new_heap(1) for _ in range(SHARDS)])
+        sizes = [int(heap.size[0]) for heap in heaps]
+        afters = zip(heaps, sizes, strict=True)
+        self._spawn([(heap.keys[:n], heap.masses[:n]) for heap, n in afters], layer.age)
+
+    def _spawn(self, afters: Sequence[tuple[Words, Floats]], age: int) -> None:
+        """Carry all afterstates of an age to the states 2 and 4 older."""
+        jobs = [(keys[part], masses[part]) for keys, masses in afters for part in _parts(len(keys))]
+        for rank, weight in self._tiles:
+            if weight == 0 or not jobs:
+                continue
+
+            def spawn(job: tuple[Words, Floats], rank: int = rank, weight: float = weight) -> Edges:
+                edges = new_edges(len(job[0]) * (self.rules.cells - 1) + 1)
+                self._spawn_on(*job, U(rank), weight, edges)
+                return edges
+
+            older = age + 2 * rank
+            before = self.ages.get(older, [new_heap(1) for _ in range(SHARDS)])
+            self.ages[older] = self._gathered(list(self._pool.map(spawn, jobs)), before)
+
+    def _gathered(self, edges: Sequence[Edges], heaps: Sequence[Heap]) -> list[Heap]:
+        """The heaps with all boards of the edges added, each shard in the order of the edges."""
+
+        def gather(shard: int) -> Heap:
+            heap = heaps[shard]
+            for each in edges:
+                more, n = int(each.sizes[shard]), int(heap.size[0])
+                if n + more > len(heap.keys):
+                    heap, small = new_heap(2 * (n + more)), heap
+                    self._gather(small.keys[:n], small.masses[:n], heap)
+                self._gather(each.keys[shard, :more], each.masses[shard, :more], heap)
+            return heap
+
+        return list(self._pool.map(gather, range(SHARDS)))
+
+
+def _parts(size: int) -> list[slice]:
+    """So many boards in parts of the same size, whatever the number of threads."""
+    return [slice(begin, min(begin + PART, size)) for begin in range(0, size, PART)]

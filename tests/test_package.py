@@ -26,8 +26,9 @@ ORDER = [
     "board",
     "game",
     "palette",
-    "player",
     "lanes",
+    "choice",
+    "player",
     "search.heuristics",
     "search.steps",
     "search.simple",
@@ -73,6 +74,7 @@ ORDER = [
     "cli_solve",
     "cli_probe",
     "cli_evaluate",
+    "cli_tour",
     "cli",
     "__main__",
 ]
@@ -298,7 +300,7 @@ def test_the_wheel_works_outside_the_checkout(tmp_path):
 
     assert use("lab2048", "--version") == f"lab2048 {lab2048.__version__}\n"
     assert '"legal": true' in use("lab2048", "probe", "2 2 / . .", "--json")
-    assert "4x4" in use("lab2048", "tour", "--games", "50")
+    assert "4x4" in use("lab2048", "evaluate", "random", "--games", "50")
     code = (
         "import gymnasium, importlib.resources, lab2048\n"
         "assert importlib.resources.files('lab2048').joinpath('py.typed').is_file()\n"

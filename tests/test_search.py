@@ -9,11 +9,11 @@ import pytest
 from conftest import WITH_JIT
 
 from lab2048 import Board, Direction, Rules, direction_on_image
+from lab2048.choice import pick
 from lab2048.game import Game, random_move
 from lab2048.players import make_player
 from lab2048.search import heuristics
 from lab2048.search.heuristics import HEURISTICS, ROWS, ROWS_DEAD, SHAPE, SHAPE_DEAD, SHAPE_EDGE
-from lab2048.search.steps import pick
 
 NAIVE = {
     "rows": naive_search.rows(

@@ -331,10 +331,12 @@ def test_watching_is_stopped_by_ctrl_c(own_home):
 
 @pytest.mark.slow
 def test_compiling_is_shown_in_a_line_that_goes_away(own_home):
-    session = Session("tour", "--games", "10", size=(40, 80), home=own_home)
-    session.wait("lab2048: compiling kernels", "Next:", seconds=120)
+    session = Session(
+        "evaluate", "random", "--board", "2x2", "--games", "10", size=(40, 80), home=own_home
+    )
+    session.wait("lab2048: compiling kernels", "10 games a player", seconds=120)
     text = session.text()
     lines = [line for line in text.splitlines() if line]
     assert lines[0] == "lab2048: compiling kernels; later runs find them ready"
-    assert lines[1].startswith("random play on 3x3")
+    assert lines[-1].startswith("10 games a player on 2x2")
     assert session.finish()[0] == 0

@@ -128,6 +128,12 @@ def play_exactly(player: Player, seed: int, index: int, made: bytes) -> Played:
     return Played(index, game.score, game.board.max_tile, bytes(game.moves))
 
 
+def prepare(player: Player) -> None:
+    """Compile and load what games of a player need."""
+    step_kernel(player.rules.rows, player.rules.cols)
+    player.prepare()
+
+
 def play_games(
     player: Player, games: Iterator[int], seed: int, threads: int | None = None
 ) -> Generator[Played, None, None]:
@@ -137,7 +143,7 @@ def play_games(
     """
     seed = chance.checked_seed(seed)
     workers = checked_threads(threads)
-    player.prepare()
+    prepare(player)
     done: queue.SimpleQueue[Played | BaseException | None] = queue.SimpleQueue()
     lock, stop = threading.Lock(), threading.Event()
 
@@ -284,7 +290,8 @@ def play_match(
     found = _read_journal(journal, player, games, seed) if journal else {}
     progress(len(found))
     missing = iter([index for index in range(games) if index not in found])
-    began, made = time.perf_counter(), 0
+    prepare(player)
+    made = 0
     workers = threads if player.parallel else 1
     with ExitStack() as stack:
         file = None

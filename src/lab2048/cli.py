@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 import lab2048
-from lab2048 import cli_evaluate, cli_probe, cli_solve
+from lab2048 import cli_evaluate, cli_probe, cli_solve, cli_tour
 from lab2048.game import P4
 from lab2048.options import BoardOption, FourOption, GammaOption, JsonOption, SeedOption
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lab2048.bulk import Results
     from lab2048.game import Game, Rules
 
 app = typer.Typer(
@@ -33,6 +30,7 @@ app = typer.Typer(
 bench_app = typer.Typer(help="Measure how fast lab2048 is on this machine.")
 app.add_typer(cli_solve.app)
 app.add_typer(cli_evaluate.app)
+app.add_typer(cli_tour.app)
 app.add_typer(bench_app, name="bench")
 
 STOPPED = 130
@@ -172,106 +170,6 @@ def _is_given(context: typer.Context, name: str) -> bool:
     """Whether an option is on the command line, not just at its default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
-
-
-@app.command()
-def tour(
-    games: Annotated[
-        int, typer.Option("--games", min=1, max=10**8, help="Games on each board.")
-    ] = 1000,
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same games.")] = 1,
-    as_json: JsonOption = False,
-) -> None:
-    """Play random games on 3x3 and 4x4 and show how they went."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    from lab2048.chance import checked_seed
-    from lab2048.game import Rules
-
-    checked_seed(seed)
-    boards = [Rules(3, 3), Rules(4, 4)]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    from lab2048.bulk import random_games
-
-    for rules in boards:
-        random_games(rules, 0)  # compiles, which has a progress line of its own
-    results = {}
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        tasks = [bar.add_task(f"random play on {rules.name}", total=games) for rules in boards]
-        for rules, task in zip(boards, tasks, strict=True):
-            advance = partial(bar.advance, task)
-            results[rules.name] = random_games(rules, games, seed, progress=advance)
-    if as_json:
-        print(json.dumps([_tour_row(name, seed, found) for name, found in results.items()]))
-    else:
-        _print_tour(results, games, seed)
-
-
-def _tour_row(name: str, seed: int, results: Results) -> dict[str, Any]:
-    """One board's results as a JSON object."""
-    tiles, counts = _reach(results)
-    games = len(results.score)
-    return {
-        "player": "random",
-        "board": name,
-        "games": games,
-        "seed": seed,
-        "score": {
-            "mean": float(results.score.mean()),
-            "ci95": _interval(results),
-            "max": int(results.score.max()),
-        },
-        "moves": {"mean": float(results.moves.mean())},
-        "reach": {str(tile): n / games for tile, n in zip(tiles, counts, strict=True)},
-    }
-
-
-def _interval(results: Results) -> list[float] | None:
-    """The 95% interval of the mean score; None for a single game."""
-    games = len(results.score)
-    if games < 2:
-        return None
-    mean, half = float(results.score.mean()), 1.96 * float(results.score.std(ddof=1)) / games**0.5
-    return [mean - half, mean + half]
-
-
-def _reach(results: Results) -> tuple[list[int], list[int]]:
-    """Every tile that some game ended with as its largest, and how many games reached it."""
-    tiles = sorted({int(tile) for tile in results.max_tile})
-    return tiles, [int((results.max_tile >= tile).sum()) for tile in tiles]
-
-
-def _print_tour(results: dict[str, Results], games: int, seed: int) -> None:
-    """The result table, and what to do next."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"The random player: games a board {games:,}, seed {seed}")
-    for name in ("board", "mean score", "95% +/-", "best", "moves"):
-        table.add_column(name, justify="right")
-    table.add_column("games that reached")
-    for name, found in results.items():
-        tiles, counts = _reach(found)
-        ends = _interval(found)
-        reached = [f"{tile}: {100 * n / games:.3g}%" for tile, n in zip(tiles, counts, strict=True)]
-        table.add_row(
-            name,
-            f"{found.score.mean():,.1f}",
-            f"{(ends[1] - ends[0]) / 2:,.1f}" if ends else "",
-            f"{found.score.max():,}",
-            f"{found.moves.mean():,.1f}",
-            "  ".join(reached[-4:-2]) + "\n" + "  ".join(reached[-2:]),
-        )
-    Console().print(table)
-    command = "lab2048" if shutil.which("lab2048") else sys.argv[0]
-    print(f"Next: {command} play, {command} watch random, {command} --help")
 
 
 @bench_app.command()

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -72,8 +72,7 @@ def players(as_json: JsonOption = False) -> None:
         console.print(f"[bold]{name}[/]  {facts['about']}")
         for each in player_class(name).options():
             choices = each.metadata["choices"]
-            default = format_value(each.default, each.metadata["kind"])
-            default = "-" if each.metadata["kind"] == "seconds" else default
+            default = "-" if each.default is None else format_value(each.default)
             shown = f" ({', '.join(choices)})" if choices else ""
             text = f"    {each.name + '=' + default:22} {each.metadata['about']}{shown}"
             console.print(text, markup=False, soft_wrap=True)
@@ -131,7 +130,8 @@ def evaluate(  # noqa: PLR0913, PLR0917
         entrants = [make_player(spec, rules) for spec in specs]
         if len({each.spec for each in entrants}) < len(entrants):
             raise ValueError("the same player is given twice")
-        results = run(entrants, games, seed, threads, found, exact, save)
+        exactly = [each.spec for each in entrants] if exact else []
+        results = run(entrants, games, seed, threads, found, exactly, save)
     if report is not None:
         from lab2048.report import write_report
 
@@ -189,20 +189,23 @@ def run(
     seed: int,
     threads: int | None,
     table: Table | None,
-    exact: bool,
+    exact: Collection[str],
     save: Path | None = None,
 ) -> list[dict[str, Any]]:
-    """Let players play, with progress; everything there is to tell about each."""
-    from lab2048.arena import journal_path, play_match, record_of
+    """Let players play, with progress; everything there is to tell about each.
+
+    Of those in `exact` the exact value is told too.
+    """
+    from lab2048.arena import journal_path, play_match, prepare, record_of
     from lab2048.measure import against_table, compare, judge, summarise
 
     records: list[Record] = []
     results: list[dict[str, Any]] = []
     matches: list[tuple[list[Played], Path]] = []
-    for player in entrants:  # whatever is compiled has a progress line of its own
-        player.prepare()
-        if exact:
+    for player in entrants:
+        if player.spec in exact:
             check_exact(player)
+        prepare(player)  # whatever is compiled has a progress line of its own
     with _progress() as bar:
         for player in entrants:
             task = bar.add_task(player.spec, total=games)
@@ -230,7 +233,9 @@ def run(
                 **summarise(match.games),
                 "moves_per_second": match.moves_per_second,
                 "timed": player.timed,
-                "exact": exact_figures(player, table, threads, bar) if exact else None,
+                "exact": exact_figures(player, table, threads, bar)
+                if player.spec in exact
+                else None,
                 "optimal": None,
             }
             if table is not None:
@@ -338,7 +343,7 @@ def show_results(results: list[dict[str, Any]]) -> None:
     words = [f"{first['games']:,} games a player on {first['board']}, seed {first['seed']}"]
     words += ["+/-: 95%"]
     if any(each["optimal"] for each in results):
-        words.append("loss: expected score given away a game")
+        words.append("loss: expected score given away a game (= exact, ~ sampled)")
     if any(each["timed"] for each in results):
         words.append("with a time limit, games differ from machine to machine")
     console.print("; ".join(words), style="dim", highlight=False)
@@ -387,12 +392,12 @@ def _columns(results: list[dict[str, Any]]) -> list[Column]:
         column("best", 8, lambda e: f"{e['score']['max']:,}"),
     ]
     if any(each["exact"] for each in results):
-        columns.append(column("exact mean", 3, lambda e: number(e["exact"]["value"])))
-    if any(each["exact"] and each["exact"]["regret"] is not None for each in results):
-        columns.append(column("exact loss", 1, lambda e: loss_text(e["exact"]["regret"])))
+        columns.append(
+            column("exact mean", 3, lambda e: number(e["exact"] and e["exact"]["value"]))
+        )
     if any(each["optimal"] for each in results):
-        loss = column("loss", 4, lambda e: loss_text(e["optimal"]["regret_per_game"]["mean"]))
-        columns += [loss, column("agrees", 2, lambda e: f"{e['optimal']['agreement']:.1%}")]
+        agrees = column("agrees", 2, lambda e: f"{e['optimal']['agreement']:.1%}")
+        columns += [column("loss", 1, loss_text), agrees]
     for place, tile in enumerate(telling_tiles(results)):
         columns.append((f"{tile}", 5 + place, [rate_text(each, tile) for each in results]))
     speed = column("moves/s", 6, lambda e: speed_text(e["moves_per_second"]))
@@ -422,9 +427,12 @@ def rate_text(result: dict[str, Any], tile: int) -> str:
     return f"{rate:.1%}" if 0 < rate < 0.9995 else f"{rate:.0%}"
 
 
-def loss_text(value: float | None) -> str:
-    """A loss; the rounding of a table is none."""
-    return "-" if value is None else "0" if abs(value) < 1e-6 else f"{value:,.1f}"
+def loss_text(result: dict[str, Any]) -> str:
+    """What a player gives away a game: exactly, with a mark, or on average."""
+    exact = result["exact"] is not None
+    lost = result["exact"]["regret"] if exact else result["optimal"]["regret_per_game"]["mean"]
+    shown = "0.0" if abs(lost) < 1e-6 else f"{lost:,.1f}"  # the rounding of a table is no loss
+    return f"{shown} {'=' if exact else '~'}"
 
 
 def speed_text(value: float | None) -> str:
@@ -628,9 +636,8 @@ def _show_review(record: Record, steps: list[Step], by: str) -> None:
     print(" move  made   better       lost  loss so far  board")
     for step in steps:
         better, lost = (str(step.best), f"{step.regret:,.2f}") if step.regret else ("", "")
-        print(
-            f"{step.number:5}  {step.move!s:6} {better:6} {lost:>10} {step.loss:12,.2f}  {step.board}"
-        )
+        facts = f"{step.number:5}  {step.move!s:6} {better:6} {lost:>10} {step.loss:12,.2f}"
+        print(f"{facts}  {step.board}")
     found = summary(steps)
     print()
     for step in worst(steps):

@@ -121,7 +121,7 @@ class Custom(Player):
 
 def legal_moves(boards: Words, rules: Rules) -> NDArray[np.bool_]:
     """Which of the four moves are legal on each packed board."""
-    from lab2048.search.steps import legal_masks
+    from lab2048.choice import legal_masks
 
     masks = np.empty(len(boards), np.uint64)
     legal_masks(boards, masks, rules.rows, rules.cols)

@@ -125,13 +125,13 @@ class Player:
 
     def choose_many(self, boards: Words, words: Words) -> Moves:
         """The move on each packed board, each with its own random word; -1 if none is legal."""
-        from lab2048.search.steps import pick
+        from lab2048.choice import pick
 
         return pick(self.values_many(boards, words), words, self.splits, self.tie)
 
     def probabilities(self, boards: Words) -> Floats:
         """The chance of each of the four moves of each packed board."""
-        from lab2048.search.steps import shares
+        from lab2048.choice import shares
 
         if self.draws or self.timed:
             raise PlayerError(f"the chances of the moves of {self.spec} are not known: {self.why}")

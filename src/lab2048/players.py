@@ -79,7 +79,7 @@ def parse_value(field: Field[Any], text: str) -> Any:
         if not found:
             raise ValueError(f"{field.name} is a time such as 10ms or 0.5s, not {text[:40]!r}")
         text = str(float(found[1]) * SECONDS[found[2]]) if found[1].count(".") < 2 else text
-    kind: type[Any] = type(field.default)
+    kind: type[Any] = float if field.default is None else type(field.default)
     try:
         return kind(text)
     except ValueError:

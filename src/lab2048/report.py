@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from lab2048 import __version__
+import lab2048
 from lab2048.home import write_atomically
 from lab2048.solve.plots import STYLE
 
@@ -87,7 +87,7 @@ def page_facts(title: str, arguments: Sequence[str]) -> dict[str, str]:
     """What a page says about itself."""
     return {
         "title": html.escape(title),
-        "version": __version__,
+        "version": lab2048.__version__,
         "date": datetime.now().strftime("%Y-%m-%d"),
         "command": html.escape(shlex.join(["lab2048", *arguments])),
     }

@@ -363,8 +363,8 @@ class Expectimax(Player):
     """Expectimax to a depth, or as deep as a time allows."""
 
     depth: int = option(3, "own moves to look ahead", low=1, high=DEEPEST)
-    time: float = option(
-        0.0, "time a move, in place of a depth", low=1e-4, high=3600, kind="seconds"
+    time: float | None = option(
+        None, "time a move, in place of a depth", low=1e-4, high=3600, kind="seconds"
     )
     cutoff: float = option(0.0, "do not look into what is less likely", low=0, high=1)
     heuristic: str = option(DEFAULT, "what the last board is worth", choices=tuple(HEURISTICS))
@@ -378,7 +378,7 @@ class Expectimax(Player):
 
     @property
     def timed(self) -> bool:
-        return self.time > 0
+        return self.time is not None
 
     @property
     def symmetric(self) -> bool:
@@ -405,6 +405,7 @@ class Expectimax(Player):
 
     def _deepen(self, board: Words, out: Floats, by: Any, spawns: Any) -> None:
         """Search deeper and deeper until the time is up; what is not finished does not count."""
+        assert self.time is not None
         end = time.perf_counter() + self.time
         search = search_kernel(self.rules.rows, self.rules.cols)
         memory = self.memory(DEEPEST)

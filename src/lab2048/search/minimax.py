@@ -23,10 +23,11 @@ import numpy as np
 from numba import types
 
 from lab2048.board import Words
+from lab2048.choice import pick
 from lab2048.jit import U
 from lab2048.player import Floats, Moves, Player, option, ties_option
 from lab2048.search.heuristics import DEFAULT, HEURISTICS, evaluator
-from lab2048.search.steps import make_moves, open_cells, pick, spawning, steps, worth
+from lab2048.search.steps import make_moves, open_cells, spawning, steps, worth
 
 DEEPEST = 12
 

@@ -1,0 +1,102 @@
+"""The command `tour`: players ranked against perfect play, on one page."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lab2048 import cli_evaluate
+from lab2048.options import JsonOption
+
+app = typer.Typer()
+
+SMALL = (
+    "random",
+    "greedy",
+    "corner",
+    "sparse",
+    "minimax:depth=2",
+    "montecarlo:rollouts=20",
+    "mcts:simulations=100",
+    "expectimax:depth=1",
+    "expectimax:depth=2",
+    "expectimax:depth=3",
+    "optimal",
+)
+"""Who plays on 3x3."""
+EXACT = ("greedy", "corner")
+"""Of these the exact mean score is told as well; it takes a few seconds each."""
+LARGE = ("random", "greedy", "montecarlo:rollouts=20", "expectimax:depth=2", "expectimax:depth=3")
+"""Who plays on 4x4."""
+
+WELCOME = """\
+A tour of lab2048. On 3x3, 2048 is solved: all 48,713,519 states and what each is worth.
+
+    64 16  4     Perfect play has {left:,.1f} points still to come from here, on average.
+     8 32  2     A player can be measured by what it gives away: its exact distance
+     2  .  4     from perfect play. That is what follows.
+"""
+FIRST = 4469.5781
+"""What perfect play still scores from the board in the welcome."""
+
+
+@app.command()
+def tour(
+    games: Annotated[
+        int, typer.Option("--games", min=10, max=10**7, help="Games on 3x3; a tenth on 4x4.")
+    ] = 500,
+    seed: Annotated[int, typer.Option("--seed", help="Same seed, same games.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where to write the page.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve 3x3, rank players against perfect play, play on 4x4, and write it all on a page."""
+    from lab2048.chance import checked_seed
+    from lab2048.home import home
+
+    checked_seed(seed)
+    path = out if out is not None else home() / "tour.html"
+    print(WELCOME.format(left=FIRST), file=sys.stderr, flush=True)
+    small = _on_3x3(games, seed)
+    if not as_json:
+        cli_evaluate.show_results(small)
+    large = _on_4x4(max(1, games // 10), seed)
+    if not as_json:
+        cli_evaluate.show_results(large)
+    from lab2048.report import write_report
+
+    write_report([*small, *large], path, sys.argv[1:])
+    if as_json:
+        print(json.dumps([cli_evaluate.without_details(each) for each in [*small, *large]]))
+        return
+    command = "lab2048" if shutil.which("lab2048") else sys.argv[0]
+    print(f"The page with pictures: {path}")
+    print(f"Next: {command} watch expectimax, {command} players, {command} --help")
+
+
+def _on_3x3(games: int, seed: int) -> list[dict[str, Any]]:
+    """The players on 3x3, against perfect play."""
+    from lab2048.cli_solve import solved
+    from lab2048.game import Rules
+    from lab2048.players import make_player
+    from lab2048.solve.problem import Problem
+
+    rules = Rules(3, 3)
+    with solved(Problem.of(rules)) as table:
+        entrants = [make_player(spec, rules) for spec in SMALL]
+        return cli_evaluate.run(entrants, games, seed, None, table, EXACT)
+
+
+def _on_4x4(games: int, seed: int) -> list[dict[str, Any]]:
+    """Some players on 4x4."""
+    from lab2048.game import Rules
+    from lab2048.players import make_player
+
+    entrants = [make_player(spec, Rules(4, 4)) for spec in LARGE]
+    return cli_evaluate.run(entrants, games, seed, None, None, ())

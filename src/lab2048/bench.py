@@ -140,6 +140,103 @@ def bench_solve(note: Note = lambda text: None) -> dict[str, Any]:
     return {"boards": boards, "threads": os.cpu_count(), "machine": machine()}
 
 
+def prepare_search() -> None:
+    """Compile what is searched with, so that nothing is said while the time is taken."""
+    from lab2048.arena import prepare
+    from lab2048.players import make_player
+    from lab2048.solve.policy import walk_kernels
+
+    for spec in ("expectimax:depth=2", "montecarlo:rollouts=50", "greedy", "mcts"):
+        prepare(make_player(spec, Rules(4, 4)))
+    for spec in EXACT:
+        player = make_player(spec, Rules(3, 3))
+        player.prepare()
+        walk_kernels(3, 3, player.symmetric)
+
+
+EXACT = ("random", "greedy", "corner", "expectimax:depth=1")
+
+
+def bench_search(note: Note = lambda text: None) -> dict[str, Any]:
+    """Every figure of `lab2048 bench search`: medians of several repeats."""
+    note("expectimax")
+    expectimax = {f"depth={depth}": expectimax_speed(depth) for depth in (3, 4)}
+    note("games of montecarlo:rollouts=50")
+    rollouts = match_speed("montecarlo:rollouts=50", 8)
+    note("games of mcts")
+    tree = match_speed("mcts", 4)
+    note("games of greedy")
+    greedy = match_speed("greedy", 20_000)
+    exact = {}
+    for spec in EXACT:
+        note(f"the exact value of {spec} on 3x3")
+        exact[spec] = exact_seconds(spec)
+    return {
+        "expectimax_moves_per_cpu_second": expectimax,
+        "montecarlo_50": rollouts,
+        "mcts_200": tree,
+        "greedy": greedy,
+        "exact_3x3_seconds": exact,
+        "threads": os.cpu_count(),
+        "machine": machine(),
+    }
+
+
+def expectimax_speed(depth: int) -> dict[str, Any]:
+    """Moves that `expectimax` makes and values in a second of one thread, on boards of a game.
+
+    `with_found` counts those too that it did not have to look into: the same board was met before.
+    """
+    from lab2048.arena import play_games, retrace
+    from lab2048.players import make_player
+    from lab2048.search.expectimax import FOUND, MADE, Expectimax
+
+    rules = Rules(4, 4)
+    (game,) = play_games(make_player("expectimax:depth=2", rules), iter([0]), 1, threads=1)
+    boards = retrace(rules, 1, game).boards[100:1600:30].copy()
+    player = Expectimax(rules, depth=depth)
+    tally = player.memory(depth).tally
+    rates, with_found = [], []
+    for repeat in range(REPEATS + 1):
+        tally[[MADE, FOUND]] = 0
+        began = time.thread_time()
+        player.values_many(boards, np.zeros_like(boards))
+        seconds = time.thread_time() - began
+        if repeat > 0:  # the first round brings the tables into the caches
+            rates.append(int(tally[MADE]) / seconds)
+            with_found.append(int(tally[[MADE, FOUND]].sum()) / seconds)
+    return {
+        "moves": round(statistics.median(rates)),
+        "with_found": round(statistics.median(with_found)),
+        "made_per_decision": round(int(tally[MADE]) / len(boards)),
+    }
+
+
+def match_speed(spec: str, games: int) -> dict[str, Any]:
+    """How long games on 4x4 take, on all cores."""
+    from lab2048.arena import play_match
+    from lab2048.players import make_player
+
+    found = play_match(make_player(spec, Rules(4, 4)), games, 1)
+    speed = found.moves_per_second or 0.0
+    moves = statistics.fmean(len(game.moves) for game in found.games)
+    return {
+        "moves_per_second": round(speed),
+        "seconds_per_game": round(moves / speed * (os.cpu_count() or 1), 3),
+    }
+
+
+def exact_seconds(spec: str) -> float:
+    """How long the exact value of a player on 3x3 takes, on all cores."""
+    from lab2048.players import make_player
+    from lab2048.solve.policy import evaluate_policy
+
+    player = make_player(spec, Rules(3, 3))
+    began = time.perf_counter()
+    evaluate_policy(player)
+    return round(time.perf_counter() - began, 2)
+
+
 def signature() -> int:
     """One number that depends on how the engine behaves, and on nothing else.
 

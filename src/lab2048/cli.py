@@ -217,6 +217,30 @@ def bench_solve(as_json: JsonOption = False) -> None:
     _print_figures(figures, table, as_json)
 
 
+@bench_app.command("search")
+def bench_search(as_json: JsonOption = False) -> None:
+    """The speed of players that search, and of exact values of players."""
+    from rich.table import Table
+
+    from lab2048 import bench
+
+    bench.prepare_search()
+    figures = _measured(bench.bench_search)
+    table = Table("figure")
+    table.add_column("value", justify="right")
+    for depth, row in figures["expectimax_moves_per_cpu_second"].items():
+        table.add_row(
+            f"expectimax:{depth}, one thread", f"{row['moves'] / 1e6:.1f} million moves/s"
+        )
+    for name in ("montecarlo_50", "mcts_200", "greedy"):
+        row = figures[name]
+        speed = f"{row['moves_per_second']:,} moves/s, {row['seconds_per_game']:g} s a game"
+        table.add_row(f"games of {name.replace('_', ', ')} on 4x4", speed)
+    for spec, seconds in figures["exact_3x3_seconds"].items():
+        table.add_row(f"exact value of {spec} on 3x3", f"{seconds:.1f} s")
+    _print_figures(figures, table, as_json)
+
+
 def _measured(bench: Callable[[Callable[[str], object]], dict[str, Any]]) -> dict[str, Any]:
     """The figures of a benchmark, which says meanwhile what it is at."""
     from rich.console import Console

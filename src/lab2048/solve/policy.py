@@ -74,8 +74,8 @@ def new_edges(room: int) -> Edges:
 
 
 def new_heap(room: int) -> Heap:
-    """An empty heap with room for so many boards."""
-    slots = 1 << max(8, (2 * room - 1).bit_length())
+    """An empty heap with room for so many boards; most often half as many come."""
+    slots = 1 << max(8, room.bit_length())
     keys, masses = np.empty(room, np.uint64), np.empty(room)
     return Heap(keys, masses, np.zeros(slots, np.int32), np.zeros(1, np.int64))
 
@@ -100,22 +100,29 @@ def move_on(
     sums: Floats,
 ) -> None:
     """Carry the probabilities of states to afterstates, and sum up what happens on the way."""
-    afters, carried = np.empty(BLOCK, np.uint64), np.empty(BLOCK)
+    boards, afters, carried = (
+        np.empty(BLOCK, np.uint64),
+        np.empty(BLOCK, np.uint64),
+        np.empty(BLOCK),
+    )
     for begin in range(0, len(states), BLOCK):
         size = min(BLOCK, len(states) - begin)
         for direction in range(4):
-            for i in range(size):
-                afters[i] = slide(states[begin + i], U(direction), across, down, ROWS, COLS)
-                carried[i] = masses[begin + i] * chances[begin + i, direction]
-            for i in range(size):  # a move adds its reward to the potential
-                gained = potential(afters[i], ROWS * COLS)
-                gained -= potential(states[begin + i], ROWS * COLS)
+            found = 0
+            for i in range(begin, begin + size):
+                boards[found] = states[i]
+                carried[found] = masses[i] * chances[i, direction]
+                found += int(chances[i, direction] > 0)
+            for i in range(found):
+                afters[i] = slide(boards[i], U(direction), across, down, ROWS, COLS)
+            for i in range(found):  # a move adds its reward to the potential
+                gained = potential(afters[i], ROWS * COLS) - potential(boards[i], ROWS * COLS)
                 sums[REWARD] += carried[i] * np.float64(gained)
                 sums[MOVES] += carried[i]
             if SYMMETRIC:
-                for i in range(size):
+                for i in range(found):
                     afters[i] = smallest(afters[i], ROWS, COLS)
-            deal(afters, carried, size, edges)
+            deal(afters, carried, found, edges)
         for i in range(begin, begin + size):
             going = chances[i, 0] + chances[i, 1] + chances[i, 2] + chances[i, 3]
             if going == 0:
@@ -305,12 +312,13 @@ class Walk:
         """The heaps with all boards of the edges added, each shard in the order of the edges."""
 
         def gather(shard: int) -> Heap:
-            heap = heaps[shard]
+            heap, n = heaps[shard], int(heaps[shard].size[0])
+            room = n + sum(int(each.sizes[shard]) for each in edges)
+            if room > len(heap.keys):
+                heap = new_heap(room)
+                self._gather(heaps[shard].keys[:n], heaps[shard].masses[:n], heap)
             for each in edges:
-                more, n = int(each.sizes[shard]), int(heap.size[0])
-                if n + more > len(heap.keys):
-                    heap, small = new_heap(2 * (n + more)), heap
-                    self._gather(small.keys[:n], small.masses[:n], heap)
+                more = int(each.sizes[shard])
                 self._gather(each.keys[shard, :more], each.masses[shard, :more], heap)
             return heap
 

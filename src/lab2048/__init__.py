@@ -11,8 +11,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lab2048.arena import play_match as play_match
     from lab2048.bulk import Results as Results
     from lab2048.bulk import random_games as random_games
+    from lab2048.custom import Custom as Custom
     from lab2048.game import Board as Board
     from lab2048.game import Canonical as Canonical
     from lab2048.game import Direction as Direction
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from lab2048.game import Spawn as Spawn
     from lab2048.game import direction_from_image as direction_from_image
     from lab2048.game import direction_on_image as direction_on_image
+    from lab2048.measure import evaluate as evaluate
+    from lab2048.player import Player as Player
+    from lab2048.players import make_player as make_player
+    from lab2048.solve.policy import evaluate_policy as evaluate_policy
     from lab2048.solve.problem import Problem as Problem
     from lab2048.solve.solver import make_table as make_table
     from lab2048.solve.store import TableError as TableError
@@ -45,6 +51,12 @@ _HOMES = {
         "direction_on_image",
     ],
     "lab2048.bulk": ["Results", "random_games"],
+    "lab2048.player": ["Player"],
+    "lab2048.players": ["make_player"],
+    "lab2048.custom": ["Custom"],
+    "lab2048.arena": ["play_match"],
+    "lab2048.measure": ["evaluate"],
+    "lab2048.solve.policy": ["evaluate_policy"],
     "lab2048.solve.problem": ["Problem"],
     "lab2048.solve.solver": ["make_table"],
     "lab2048.solve.store": ["TableError"],

@@ -196,25 +196,28 @@ def run(
 
     Of those in `exact` the exact value is told too.
     """
-    from lab2048.arena import journal_path, play_match, prepare, record_of
-    from lab2048.measure import against_table, compare, judge, summarise
+    from lab2048.arena import journal_path, prepare, record_of
+    from lab2048.measure import check_exact, compare
+    from lab2048.measure import evaluate as measured
 
-    records: list[Record] = []
-    results: list[dict[str, Any]] = []
-    matches: list[tuple[list[Played], Path]] = []
     for player in entrants:
         if player.spec in exact:
             check_exact(player)
         prepare(player)  # whatever is compiled has a progress line of its own
+    records: list[Record] = []
+    results: list[dict[str, Any]] = []
+    first: list[Played] = []
+    journals = [journal_path(player, seed) for player in entrants]
     with _progress() as bar:
-        for player in entrants:
+        for player, journal in zip(entrants, journals, strict=True):
             task = bar.add_task(player.spec, total=games)
-            journal = journal_path(player, seed)
             try:
-                match = play_match(
+                found = measured(
                     player,
                     games,
                     seed,
+                    table=table,
+                    exact=player.spec in exact,
                     threads=threads,
                     journal=journal,
                     progress=partial(_advance, bar, task),
@@ -223,83 +226,33 @@ def run(
                 bar.stop()
                 _say("what is done is kept; the same command goes on from here")
                 raise
-            matches.append((match.games, journal))
-            found: dict[str, Any] = {
-                "player": player.spec,
-                "board": player.rules.name,
-                "p4": player.rules.p4,
-                "games": games,
-                "seed": seed,
-                **summarise(match.games),
-                "moves_per_second": match.moves_per_second,
-                "timed": player.timed,
-                "exact": exact_figures(player, table, threads, bar)
-                if player.spec in exact
-                else None,
-                "optimal": None,
-            }
-            if table is not None:
-                judged = judge(match.games, seed, table)
-                found["optimal"] = against_table(judged, games, player.rules)
-            if results:
-                first = compare(match.games, matches[0][0])
-                found["paired"] = {"against": results[0]["player"], "difference": first}
-            found["scores"] = [game.score for game in match.games]
-            results.append(found)
+            bar.update(task, description=player.spec, completed=games)
+            first = first or found.games
+            scores = [game.score for game in found.games]
+            results.append({**found.figures, "scores": scores})
+            if len(results) > 1:
+                difference = compare(found.games, first)
+                against = results[0]["player"]
+                results[-1]["paired"] = {"against": against, "difference": difference}
             if save is not None:
-                records += [record_of(player, seed, game) for game in match.games]
+                records += [record_of(player, seed, game) for game in found.games]
     if save is not None:
         from lab2048.records import write_records
 
         write_records(records, save)
         _say(f"saved {len(records):,} games in {save}")
-    for _, journal in matches:
+    for journal in journals:
         with suppress(OSError):
             journal.unlink(missing_ok=True)
     return results
 
 
-def _advance(bar: Progress, task: TaskID, done: int) -> None:
-    """Move a bar on."""
-    bar.update(task, completed=done)
-
-
-def check_exact(player: Player) -> None:
-    """A `ValueError` if the exact value of a player cannot be told."""
-    import numpy as np
-
-    from lab2048.solve.problem import MAX_CELLS
-
-    if player.rules.cells > MAX_CELLS:
-        raise ValueError(f"--exact is for boards that can be solved, not {player.rules.name}")
-    try:
-        player.probabilities(np.zeros(1, np.uint64))
-    except ValueError as error:
-        raise ValueError(f"--exact: {error}") from None
-
-
-def exact_figures(
-    player: Player, table: Table | None, threads: int | None, bar: Progress
-) -> dict[str, Any]:
-    """The exact figures of a player, with progress."""
-    from lab2048.solve.policy import Layer, evaluate_policy
-
-    task = bar.add_task(f"{player.spec}, exactly", total=None)
-
-    def note(layer: Layer) -> None:
-        bar.update(task, description=f"{player.spec}, exactly: age {layer.age}")
-
-    found = evaluate_policy(player, threads=threads, visit=note)
-    bar.update(task, description=f"{player.spec}, exactly", total=1, completed=1)
-    best = None if table is None else table.start_value["start"]
-    return {
-        "value": found.value,
-        "optimal_value": best,
-        "regret": None if best is None else best - found.value,
-        "moves": found.moves,
-        "reach": {str(tile): chance for tile, chance in found.reach.items()},
-        "boards": found.boards,
-    }
+def _advance(bar: Progress, task: TaskID, what: str, done: int, total: int | None) -> None:
+    """Move a bar on; what has no known end leaves it where it is."""
+    if total is None:
+        bar.update(task, description=what)
+    else:
+        bar.update(task, description=what, completed=done)
 
 
 def _progress() -> Progress:

@@ -5,17 +5,22 @@ Intervals are of 95%: of means by the bootstrap, of shares by Wilson's formula.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lab2048.arena import Played, retrace
+from lab2048.arena import Played, play_match, retrace
 from lab2048.game import Board, Direction, Rules
+from lab2048.player import Player
+from lab2048.solve.policy import Layer, evaluate_policy
+from lab2048.solve.problem import MAX_CELLS
 from lab2048.solve.table import Table
 
 Floats = NDArray[np.float64]
+Progress = Callable[[str, int, int | None], object]
 
 RESAMPLES = 2000
 GAPS = (0.0, 500.0, 1000.0, 1500.0, np.inf)
@@ -55,6 +60,89 @@ def share_interval(successes: int, trials: int) -> list[float]:
     low = 0.0 if successes == 0 else float((centre - half) / scale)
     high = 1.0 if successes == trials else float((centre + half) / scale)
     return [low, high]
+
+
+# -- everything about a player -------------------------------------------------------------------
+
+
+class Evaluation(NamedTuple):
+    """What was found out about a player, and the games it was found out from."""
+
+    figures: dict[str, Any]
+    games: list[Played]
+
+
+def evaluate(
+    player: Player,
+    games: int = 100,
+    seed: int = 1,
+    *,
+    table: Table | None = None,
+    exact: bool = False,
+    threads: int | None = None,
+    journal: Path | None = None,
+    progress: Progress = lambda what, done, total: None,
+) -> Evaluation:
+    """Play games of a player and measure them; against perfect play, if there is a table.
+
+    With `exact`, the exact mean score is found as well. `journal` is that of `play_match`.
+    `progress` is called with what is being done, how much of it is done, and of how much.
+    """
+    if table is not None and (table.rules, table.problem.goal) != (player.rules, "score"):
+        raise ValueError(
+            f"the table is of {table.problem.name}, the games are scored on {player.rules.name} "
+            f"with p4 {player.rules.p4:g}"
+        )
+    if exact:
+        check_exact(player)
+
+    def note(done: int) -> None:
+        progress(player.spec, done, games)
+
+    match = play_match(player, games, seed, threads=threads, journal=journal, progress=note)
+    figures: dict[str, Any] = {
+        "player": player.spec,
+        "board": player.rules.name,
+        "p4": player.rules.p4,
+        "games": games,
+        "seed": seed,
+        **summarise(match.games),
+        "moves_per_second": match.moves_per_second,
+        "timed": player.timed,
+        "exact": _exactly(player, table, threads, progress) if exact else None,
+        "optimal": None,
+    }
+    if table is not None:
+        judged = judge(match.games, seed, table)
+        figures["optimal"] = against_table(judged, games, player.rules)
+    return Evaluation(figures, match.games)
+
+
+def check_exact(player: Player) -> None:
+    """A `ValueError` if the exact value of a player cannot be told."""
+    if player.rules.cells > MAX_CELLS:
+        raise ValueError(f"exact values are for boards that can be solved, not {player.rules.name}")
+    player.probabilities(np.zeros(1, np.uint64))
+
+
+def _exactly(
+    player: Player, table: Table | None, threads: int | None, progress: Progress
+) -> dict[str, Any]:
+    """The exact figures of a player."""
+
+    def note(layer: Layer) -> None:
+        progress(f"{player.spec}, exactly: age {layer.age}", 0, None)
+
+    found = evaluate_policy(player, threads=threads, visit=note)
+    best = None if table is None else table.start_value["start"]
+    return {
+        "value": found.value,
+        "optimal_value": best,
+        "regret": None if best is None else best - found.value,
+        "moves": found.moves,
+        "reach": {str(tile): chance for tile, chance in found.reach.items()},
+        "boards": found.boards,
+    }
 
 
 # -- games ---------------------------------------------------------------------------------------

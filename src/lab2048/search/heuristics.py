@@ -170,14 +170,14 @@ SHAPE_EDGE = 0.3
 SHAPE_DEAD = -100.0
 # found by benchmarks/tune_rows.py
 ROWS = {
-    FREE: 270.0,
-    MERGE: 700.0,
-    UNEVEN: 47.0,
-    UNEVEN_POWER: 4.0,
-    SUM: 11.0,
-    SUM_POWER: 3.5,
+    FREE: 305.0,
+    MERGE: 933.0,
+    UNEVEN: 53.6,
+    UNEVEN_POWER: 3.75,
+    SUM: 14.4,
+    SUM_POWER: 3.58,
 }
-ROWS_DEAD = -1_600_000.0
+ROWS_DEAD = -1_360_000.0
 
 
 def rows_heuristic(shape: dict[int, float], dead: float) -> Heuristic:

@@ -40,7 +40,7 @@ def sampled(after: U, depth: int, by: Any, spawns: Any, settings: Floats, work: 
     turns = samples if samples else 2 * np.int64(count(cells))
     total = 0.0
     for turn in range(turns):
-        weight = 1.0 / samples
+        weight = 1.0 / np.float64(samples) if samples else 0.0
         if samples:
             words[0] += GOLDEN
             state, _ = spawn(after, mix(words[0]), spawns.threshold, ROWS, COLS)

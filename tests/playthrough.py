@@ -1,4 +1,5 @@
-"""Playthroughs: one readable file a board shape, a seeded game with all there is to see.
+"""Playthroughs: one readable file a board shape, a seeded game with all there is to see; and one a
+player, with what it thought of every move.
 
 `python tests/playthrough.py` writes them anew after a change of behaviour that is meant.
 """
@@ -11,11 +12,25 @@ import naive
 
 from lab2048 import Board, Direction, Game, Rules
 from lab2048.game import random_move
+from lab2048.players import make_player
 
 FOLDER = Path(__file__).parent / "golden"
 SEED = 2048
 P4 = {(2, 2): 0.5, (2, 3): 0.0, (3, 2): 1.0}
 """Boards whose playthrough has another p4 than the usual one."""
+PLAYERS = {
+    "random": "random",
+    "greedy": "greedy",
+    "corner": "corner",
+    "minimax": "minimax:depth=2",
+    "expectimax": "expectimax:depth=2",
+    "expectiminimax": "expectiminimax:depth=2",
+    "sparse": "sparse:depth=2,samples=2",
+    "montecarlo": "montecarlo:rollouts=5",
+    "mcts": "mcts:simulations=30",
+    "optimal": "optimal",
+}
+"""The players that have a playthrough, on 3x2."""
 
 
 def playthrough(rows: int, cols: int) -> str:
@@ -49,8 +64,28 @@ def _position(board: Board) -> list[str]:
     ]
 
 
+def player_playthrough(name: str) -> str:
+    """The whole file of a player."""
+    game = Game(Rules(3, 2), SEED)
+    player = make_player(PLAYERS[name], game.rules)
+    lines = [f"lab2048 3x2, seed {SEED}, player {player.spec}", f"values: {player.meaning}", ""]
+    while not game.over:
+        word = game.own_word
+        values = player.values(game.board, word)
+        thought = ", ".join(f"{d} {value:.6g}" for d, value in values.items())
+        move = player.choose(game.board, word)
+        lines += [f"{game.board}: {thought}; {move}"]
+        game.play(move)
+    lines += [f"{game.board}: over, score {game.score}"]
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / "players").mkdir(parents=True, exist_ok=True)
+    for name in PLAYERS:
+        (FOLDER / "players" / f"{name}.txt").write_text(
+            player_playthrough(name), encoding="utf-8", newline="\n"
+        )
     for rows, cols in naive.SHAPES:
         (FOLDER / f"{rows}x{cols}.txt").write_text(
             playthrough(rows, cols), encoding="utf-8", newline="\n"

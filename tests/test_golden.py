@@ -7,7 +7,9 @@ from fractions import Fraction
 
 import naive
 import pytest
-from playthrough import FOLDER, P4, playthrough
+from playthrough import FOLDER, P4, PLAYERS, player_playthrough, playthrough
+
+from lab2048 import players
 
 NAMES = ["up", "right", "down", "left"]
 
@@ -26,6 +28,26 @@ def test_the_engine_still_plays_the_same_game(rows, cols):
         zip(playthrough(rows, cols).splitlines(), read(rows, cols).splitlines(), strict=True), 1
     ):
         assert now == then, f"line {number}"
+
+
+def test_every_player_has_a_playthrough():
+    found = {path.stem for path in (FOLDER / "players").glob("*.txt")}
+    assert found == set(players.PLAYERS) == set(PLAYERS)
+
+
+SLOW = ("montecarlo", "optimal")
+"""They need kernels that no other quick test does."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in PLAYERS]
+)
+def test_a_player_still_thinks_and_plays_the_same(name, warm_home):
+    then = (FOLDER / "players" / f"{name}.txt").read_text()
+    for number, (now, line) in enumerate(
+        zip(player_playthrough(name).splitlines(), then.splitlines(), strict=True), 1
+    ):
+        assert now == line, f"line {number}"
 
 
 def parse(text):

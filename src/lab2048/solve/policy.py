@@ -57,14 +57,17 @@ class Edges(NamedTuple):
 
 
 class Heap(NamedTuple):
-    """Different boards and the probability of each, and a table to find them in."""
+    """Different boards and the probability of each, by hash: two words each, a board in the first
+    (0 where there is none), the probability in the second as a float64."""
 
-    keys: Words
-    masses: Floats
-    places: NDArray[np.int32]
-    """By hash: the number of a board, counted from 1; 0 if there is none."""
+    words: Words
     size: Counts
     """How many boards there are, in an array of one."""
+
+    def boards(self) -> tuple[Words, Floats]:
+        """All boards, and their probabilities."""
+        here = np.flatnonzero(self.words[::2]) * 2
+        return self.words[here], self.words.view(np.float64)[here + 1]
 
 
 def new_edges(room: int) -> Edges:
@@ -73,11 +76,10 @@ def new_edges(room: int) -> Edges:
     return Edges(keys, masses, np.zeros(SHARDS, np.int64))
 
 
-def new_heap(room: int) -> Heap:
-    """An empty heap with room for so many boards; most often half as many come."""
-    slots = 1 << max(8, room.bit_length())
-    keys, masses = np.empty(room, np.uint64), np.empty(room)
-    return Heap(keys, masses, np.zeros(slots, np.int32), np.zeros(1, np.int64))
+def new_heap(boards: int) -> Heap:
+    """An empty heap that is half full with so many boards."""
+    slots = 1 << max(4, (2 * boards).bit_length())
+    return Heap(np.zeros(2 * slots, np.uint64), np.zeros(1, np.int64))
 
 
 @fragment
@@ -151,27 +153,34 @@ def spawn_on(afters: Words, masses: Floats, rank: U, weight: float, edges: Any) 
             left = next_cells(boards, empty, sources, left)
 
 
-def gather(keys: Words, masses: Floats, heap: Any) -> None:
-    """Add probabilities to boards, which are new to the heap or not. There has to be room."""
-    mask = U(len(heap.places) - 1)
+def gather(keys: Words, masses: Floats, heap: Any) -> int:
+    """Add probabilities to boards, which are new to the heap or not, until it is too full.
+
+    Returns how many were added.
+    """
+    floats = heap.words.view(np.float64)
+    mask = U(len(heap.words) - 1)
+    room = len(heap.words) * 3 // 8  # three in four of the slots
     size = heap.size[0]
     for i in range(len(keys)):
-        slot = ((keys[i] * GOLDEN) >> U(20)) & mask
-        number = heap.places[slot]
-        while number != 0 and heap.keys[number - 1] != keys[i]:
-            slot = (slot + U(1)) & mask
-            number = heap.places[slot]
-        if number == 0:
-            heap.keys[size], heap.masses[size] = keys[i], masses[i]
+        place = ((keys[i] * GOLDEN) >> U(20) << U(1)) & mask
+        while heap.words[place] != U(0) and heap.words[place] != keys[i]:
+            place = (place + U(2)) & mask
+        if heap.words[place] == U(0):
+            if size == room:
+                heap.size[0] = size
+                return i
+            heap.words[place] = keys[i]
+            floats[place + U(1)] = masses[i]
             size += 1
-            heap.places[slot] = np.int32(size)
         else:
-            heap.masses[number - 1] += masses[i]
+            floats[place + U(1)] += masses[i]
     heap.size[0] = size
+    return len(keys)
 
 
 @cache
-def walk_kernels(rows: int, cols: int, symmetric: bool) -> tuple[Callable[..., None], ...]:
+def walk_kernels(rows: int, cols: int, symmetric: bool) -> tuple[Callable[..., Any], ...]:
     """`move_on`, `spawn_on` and `gather` for a board."""
     words, floats, slides = types.uint64[::1], types.float64[::1], types.uint32[::1]
     heap, edges = numba.typeof(new_heap(1)), numba.typeof(new_edges(1))
@@ -182,7 +191,7 @@ def walk_kernels(rows: int, cols: int, symmetric: bool) -> tuple[Callable[..., N
     return (
         kernels.add(move_on, move),
         kernels.add(spawn_on, spawn),
-        Kernels("any").add(gather, types.void(words, floats, heap)),
+        Kernels("any").add(gather, types.int64(words, floats, heap)),
     )
 
 
@@ -263,9 +272,8 @@ class Walk:
     def youngest(self) -> Layer:
         """The boards of the least age that is left, with the player's chances on each."""
         age = min(self.ages)
-        heaps = [(heap, int(heap.size[0])) for heap in self.ages.pop(age)]
-        states = np.concatenate([heap.keys[:n] for heap, n in heaps])
-        masses = np.concatenate([heap.masses[:n] for heap, n in heaps])
+        shards = list(self._pool.map(Heap.boards, self.ages.pop(age)))
+        states, masses = (np.concatenate(part) for part in zip(*shards, strict=True))
         chances = np.empty((len(states), 4))
 
         def ask(part: slice) -> None:
@@ -287,10 +295,8 @@ class Walk:
         moved = list(self._pool.map(move, _parts(len(layer.states))))
         for _, sums in moved:
             self.sums += sums
-        heaps = self._gathered([edges for edges, _ in moved], [new_heap(1) for _ in range(SHARDS)])
-        sizes = [int(heap.size[0]) for heap in heaps]
-        afters = zip(heaps, sizes, strict=True)
-        self._spawn([(heap.keys[:n], heap.masses[:n]) for heap, n in afters], layer.age)
+        heaps = self._gathered([edges for edges, _ in moved], self._none())
+        self._spawn(list(self._pool.map(Heap.boards, heaps)), layer.age)
 
     def _spawn(self, afters: Sequence[tuple[Words, Floats]], age: int) -> None:
         """Carry all afterstates of an age to the states 2 and 4 older."""
@@ -305,24 +311,34 @@ class Walk:
                 return edges
 
             older = age + 2 * rank
-            before = self.ages.get(older, [new_heap(1) for _ in range(SHARDS)])
+            before = self.ages.get(older, self._none())
             self.ages[older] = self._gathered(list(self._pool.map(spawn, jobs)), before)
 
     def _gathered(self, edges: Sequence[Edges], heaps: Sequence[Heap]) -> list[Heap]:
         """The heaps with all boards of the edges added, each shard in the order of the edges."""
 
-        def gather(shard: int) -> Heap:
-            heap, n = heaps[shard], int(heaps[shard].size[0])
-            room = n + sum(int(each.sizes[shard]) for each in edges)
-            if room > len(heap.keys):
-                heap = new_heap(room)
-                self._gather(heaps[shard].keys[:n], heaps[shard].masses[:n], heap)
+        def fill(shard: int) -> Heap:
+            heap = heaps[shard]
             for each in edges:
-                more = int(each.sizes[shard])
-                self._gather(each.keys[shard, :more], each.masses[shard, :more], heap)
+                size = int(each.sizes[shard])
+                heap = self._add(each.keys[shard, :size], each.masses[shard, :size], heap)
             return heap
 
-        return list(self._pool.map(gather, range(SHARDS)))
+        return list(self._pool.map(fill, range(SHARDS)))
+
+    def _add(self, keys: Words, masses: Floats, heap: Heap) -> Heap:
+        """The heap with more boards, or if they do not fit a larger one."""
+        done = self._gather(keys, masses, heap)
+        while done < len(keys):
+            larger = new_heap(4 * int(heap.size[0]))
+            self._gather(*heap.boards(), larger)
+            heap = larger
+            done += self._gather(keys[done:], masses[done:], heap)
+        return heap
+
+    def _none(self) -> list[Heap]:
+        """Heaps with nothing in them."""
+        return [new_heap(PART) for _ in range(SHARDS)]
 
 
 def _parts(size: int) -> list[slice]:

@@ -33,6 +33,8 @@ class Session:
     """A running command and the screen it draws on."""
 
     def __init__(self, *arguments, size=(24, 80), home):
+        # the window decides about the size, not what the tests themselves run in
+        usual = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
         self.screen = pyte.Screen(size[1], size[0])
         self.stream = pyte.Stream(self.screen)
         self.child = pexpect.spawn(
@@ -41,7 +43,7 @@ class Session:
             dimensions=size,
             encoding="utf-8",
             timeout=20,
-            env={**os.environ, "LAB2048_HOME": str(home), "TERM": "xterm-256color"},
+            env={**usual, "LAB2048_HOME": str(home), "TERM": "xterm-256color"},
             # tests that run in the background of a shell ignore Ctrl-C, and so would the command
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
@@ -310,9 +312,9 @@ def test_a_home_that_cannot_be_written_costs_the_record_only(tmp_path):
     assert session.finish()[0] == 0
 
 
-def test_watching_plays_the_game_to_its_end_and_can_pause(own_home):
-    session = Session("watch", "random", "--board", "2x2", "--seed", "5", home=own_home)
-    session.wait("random on 2x2")
+def test_watching_plays_the_game_to_its_end_and_can_pause(warm_home):
+    session = Session("watch", "random", "--board", "2x2", "--seed", "5", home=warm_home)
+    session.wait("random on 2x2", seconds=60)
     session.send(" ")
     session.wait("paused")
     session.send(" +++++++")
@@ -322,21 +324,19 @@ def test_watching_plays_the_game_to_its_end_and_can_pause(own_home):
     assert code == 0 and "seed 5" in rest
 
 
-def test_watching_is_stopped_by_ctrl_c(own_home):
-    session = Session("watch", "random", "--seed", "5", home=own_home)
-    session.wait("random on 4x4")
+def test_watching_is_stopped_by_ctrl_c(warm_home):
+    session = Session("watch", "random", "--seed", "5", home=warm_home)
+    session.wait("random on 4x4", seconds=60)
     session.child.kill(signal.SIGINT)
     assert session.finish()[0] == 0
 
 
 @pytest.mark.slow
 def test_compiling_is_shown_in_a_line_that_goes_away(own_home):
-    session = Session(
-        "evaluate", "random", "--board", "2x2", "--games", "10", size=(40, 80), home=own_home
-    )
-    session.wait("lab2048: compiling kernels", "10 games a player", seconds=120)
+    session = Session("evaluate", "random", "--games", "10", size=(40, 80), home=own_home)
+    session.wait("lab2048: compiling kernels", "10 games a player", seconds=240)
     text = session.text()
     lines = [line for line in text.splitlines() if line]
     assert lines[0] == "lab2048: compiling kernels; later runs find them ready"
-    assert lines[-1].startswith("10 games a player on 2x2")
+    assert lines[-1].startswith("10 games a player on 4x4")
     assert session.finish()[0] == 0

@@ -122,6 +122,7 @@ def watch(
         raise ValueError(f"--speed is from 0.125 to 1024 moves a second, not {speed}")
     rules = _rules(board, p4)
     made = make_player(player, rules)
+    made.prepare()  # what is compiled is said before the screen is taken
     game = terminal.watch(made.spec, made.choose, rules, seed, speed)
     print(game.board.grid())
     _print_farewell(game)

@@ -104,7 +104,7 @@ def shape(weights: dict[str, float]) -> Heuristic:
 
 
 class Search:
-    """Looks ahead by recursion. `after` says what an afterstate is worth, from its spawns."""
+    """Looks ahead by recursion; `over_spawns` of each kind says what an afterstate is worth."""
 
     def __init__(
         self,
@@ -152,9 +152,6 @@ class Search:
             total = sum(chance for chance, _, _ in found)
             found = [(chance / total, cell, state) for chance, cell, state in found]
         return found
-
-    def over_spawns(self, found: list[tuple[float, tuple[int, int], Grid]], depth: int) -> float:
-        raise NotImplementedError
 
 
 class Expectimax(Search):

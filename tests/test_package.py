@@ -74,6 +74,7 @@ ORDER = [
     "cli_solve",
     "cli_probe",
     "cli_evaluate",
+    "cli_review",
     "cli_tour",
     "cli",
     "__main__",

@@ -1,4 +1,4 @@
-"""The commands about players: players, evaluate, replay, review."""
+"""The commands about players: players, evaluate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from lab2048.game import Rules
     from lab2048.player import Player
     from lab2048.records import Record
-    from lab2048.review import Step
     from lab2048.solve.table import Table
 
 app = typer.Typer()
@@ -136,12 +135,12 @@ def evaluate(  # noqa: PLR0913, PLR0917
         from lab2048.report import write_report
 
         write_report(results, report, sys.argv[1:])
-        _say(f"wrote {report}")
+        say(f"wrote {report}")
     if plots is not None:
         from lab2048.report import write_plots
 
         for path in write_plots(results, plots):
-            _say(f"wrote {path}")
+            say(f"wrote {path}")
     if as_json:
         print(json.dumps([without_details(each) for each in results]))
     elif as_csv or as_latex:
@@ -179,7 +178,7 @@ def table_for(rules: Rules, name: str | None, exact: bool) -> Table | None:
         from lab2048.cli_solve import solved
 
         return solved(problem)
-    _say(f"for the distance from perfect play, solve the board once: {command_for(problem)}")
+    say(f"for the distance from perfect play, solve the board once: {command_for(problem)}")
     return None
 
 
@@ -224,7 +223,7 @@ def run(
                 )
             except KeyboardInterrupt:
                 bar.stop()
-                _say("what is done is kept; the same command goes on from here")
+                say("what is done is kept; the same command goes on from here")
                 raise
             bar.update(task, description=player.spec, completed=games)
             first = first or found.games
@@ -240,7 +239,7 @@ def run(
         from lab2048.records import write_records
 
         write_records(records, save)
-        _say(f"saved {len(records):,} games in {save}")
+        say(f"saved {len(records):,} games in {save}")
     for journal in journals:
         with suppress(OSError):
             journal.unlink(missing_ok=True)
@@ -478,133 +477,6 @@ def latex_table(results: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
-# -- replay and review ---------------------------------------------------------------------------
-
-FileArgument = Annotated[
-    Path, typer.Argument(metavar="GAMES", help="A file of games: JSON lines, as --save writes.")
-]
-
-
-@app.command()
-def replay(
-    path: FileArgument,
-    game: Annotated[
-        int | None, typer.Option("--game", min=1, help="Show this game, counted from 1.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Play games of a file again, and see that every move and the score are as written."""
-    from lab2048.records import RecordError
-
-    if game is not None:
-        record = _nth(path, game)
-        for number, turn in enumerate(record.turns(), 1):
-            print(f"{number:5} {turn.move!s:5} +{turn.reward:<6} {turn.next}")
-        print(f"score {record.score:,}, largest tile {record.max_tile}, {len(record.moves)} moves")
-        return
-    from lab2048.records import read_records
-
-    count = moves = 0
-    for record in read_records(path):
-        count += 1
-        try:
-            moves += sum(1 for _ in record.turns())
-        except RecordError as error:
-            raise ValueError(f"{path}, game {count}: {error}") from None
-    if as_json:
-        print(json.dumps({"games": count, "moves": moves}))
-    else:
-        print(f"{count:,} games with {moves:,} moves, all as they are written")
-
-
-@app.command()
-def review(
-    path: FileArgument,
-    game: Annotated[int, typer.Option("--game", min=1, help="Which game, counted from 1.")] = 1,
-    table: TableOption = None,
-    by: Annotated[
-        str | None,
-        typer.Option("--by", metavar="PLAYER", help="A strong player to compare with."),
-    ] = None,
-    page: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a graph.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Go through a game move by move: what each was worth, and the largest mistakes.
-
-    The judge is the table of the solved board, or else a player: expectimax if none is named.
-    """
-    from lab2048.players import make_player
-    from lab2048.records import RecordError
-
-    record = _nth(path, game)
-    with ExitStack() as stack:
-        judge: Table | Player | None = None
-        name = "perfect play"
-        if by is None:
-            judge = table_for(record.rules, table, exact=False)
-            if judge is not None:
-                stack.enter_context(judge)
-        if judge is None:
-            judge = make_player(by or REVIEWER, record.rules)
-            name = judge.spec
-        from lab2048.review import review as go_through
-        from lab2048.review import summary, write_review
-
-        try:
-            steps = go_through(record, judge)
-        except RecordError as error:
-            raise ValueError(f"{path}, game {game}: {error}") from None
-    if page is not None:
-        write_review(record, steps, name, page, sys.argv[1:])
-        _say(f"wrote {page}")
-    if as_json:
-        print(json.dumps({"player": record.player, "judge": name, **summary(steps)}))
-    else:
-        _show_review(record, steps, name)
-
-
-REVIEWER = "expectimax:depth=3"
-"""Who judges a game on a board that is not solved."""
-
-
-def _nth(path: Path, number: int) -> Record:
-    """One game of a file."""
-    from itertools import islice
-
-    from lab2048.records import read_records
-
-    found = list(islice(read_records(path), number - 1, number))
-    if not found:
-        raise ValueError(f"{path} has no game {number}")
-    return found[0]
-
-
-def _show_review(record: Record, steps: list[Step], by: str) -> None:
-    """A game move by move, and its summary."""
-    from lab2048.review import summary, worst
-
-    print(f"{record.player} on {record.rules.name}, judged by {by}")
-    print(" move  made   better       lost  loss so far  board")
-    for step in steps:
-        better, lost = (str(step.best), f"{step.regret:,.2f}") if step.regret else ("", "")
-        facts = f"{step.number:5}  {step.move!s:6} {better:6} {lost:>10} {step.loss:12,.2f}"
-        print(f"{facts}  {step.board}")
-    found = summary(steps)
-    print()
-    for step in worst(steps):
-        print(f"move {step.number}: {step.move}, better {step.best} (lost {step.regret:,.2f})")
-        print(step.board.grid())
-        print()
-    accuracy = "-" if found["accuracy"] is None else f"{found['accuracy']:.1%}"
-    agreement = "-" if found["agreement"] is None else f"{found['agreement']:.1%}"
-    print(
-        f"score {record.score:,}, {found['moves']:,} moves, lost {found['loss']:,.2f}; "
-        f"{agreement} of the moves are best, accuracy {accuracy}"
-    )
-
-
-def _say(text: str) -> None:
+def say(text: str) -> None:
     """A line on stderr."""
     print(f"lab2048: {text}", file=sys.stderr)

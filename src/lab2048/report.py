@@ -298,10 +298,7 @@ def _by_gap(group: Sequence[Result], what: str) -> Figure:
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         axes.set_ylim(-0.02, 1.02)
     else:
-        axes.set_ylabel("loss a move (score)")
-        axes.set_yscale("symlog", linthresh=0.1)
-        axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(FuncFormatter(_plain))
+        _loss_axis(axes)
     _legend(axes)
     return figure
 
@@ -315,12 +312,17 @@ def _by_age(group: Sequence[Result]) -> Figure:
         middles = [(part["above"] + part["to"]) / 2 for part in bins]
         axes.plot(middles, [part["regret_per_move"] for part in bins], **look)
     axes.set_xlabel("age (sum of the tiles)")
+    _loss_axis(axes)
+    _legend(axes)
+    return figure
+
+
+def _loss_axis(axes: Axes) -> None:
+    """Losses upwards, from none over small to large."""
     axes.set_ylabel("loss a move (score)")
     axes.set_yscale("symlog", linthresh=0.1)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(FuncFormatter(_plain))
-    _legend(axes)
-    return figure
 
 
 def _bin_name(part: dict[str, Any]) -> str:

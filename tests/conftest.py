@@ -101,6 +101,24 @@ def same_bytes(one, other):
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
 
 
+# -- commands ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """A command run in this process: exit code, output, errors."""
+    from lab2048.cli import main
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["lab2048", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        code = stopped.value.code
+        return code or 0, *capsys.readouterr()
+
+    return call
+
+
 def run_command(*arguments, code=0):
     """What a command of a process of its own prints; it has to end with this code."""
     run = [sys.executable, "-m", "lab2048", *arguments]

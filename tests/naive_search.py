@@ -159,6 +159,39 @@ class Expectimax(Search):
         return sum(chance * self.best(state, depth) for chance, _, state in found)
 
 
+class CutOff(Expectimax):
+    """Expectimax that does not look into what is less likely than `cutoff`, to depth 3.
+
+    An afterstate is as likely as all spawns together that lead to it by some move.
+    """
+
+    def __init__(self, heuristic: Heuristic, dead: float, cutoff: float) -> None:
+        super().__init__(heuristic, dead)
+        self.cutoff = cutoff
+
+    def after(self, grid: Grid, depth: int) -> float:
+        if depth < 2:
+            return super().after(grid, depth)
+        found = self.spawns(grid)
+        if max(chance for chance, _, _ in found) < self.cutoff:
+            return super().after(grid, 1)
+        likely: dict[State, float] = {}
+        for chance, _, state in found:
+            for direction in naive.legal_moves(state):
+                after = naive.frozen(naive.move(state, direction)[0])
+                likely[after] = likely.get(after, 0.0) + chance
+        worth = {
+            after: super(CutOff, self).after([*map(list, after)], int(chance >= self.cutoff))
+            for after, chance in likely.items()
+        }
+        total = 0.0
+        for chance, _, state in found:
+            moves = [naive.move(state, d)[0] for d in naive.legal_moves(state)]
+            best = max((worth[naive.frozen(after)] for after in moves), default=self.dead)
+            total += chance * best
+        return total
+
+
 class Minimax(Search):
     def over_spawns(self, found, depth):
         return min(self.best(state, depth) for _, _, state in found)

@@ -11,7 +11,6 @@ import sys
 import pytest
 
 import lab2048
-from lab2048 import cli
 
 
 def run(*arguments, **environment):
@@ -24,20 +23,6 @@ def run(*arguments, **environment):
         env={**os.environ, **environment},
         check=False,
     )
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """A command run in this process: exit code, output, errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["lab2048", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        code = stopped.value.code
-        return code or 0, *capsys.readouterr()
-
-    return call
 
 
 def test_version(command):

@@ -170,6 +170,18 @@ def test_fewer_cells(name):
             same(values, search.values(grid_of(board), 3))
 
 
+@pytest.mark.parametrize("cutoff", [0.03, 0.1, 0.2, 0.5])
+def test_what_is_unlikely_is_not_looked_into(cutoff):
+    boards = positions(3, 2, 30)
+    search = naive_search.CutOff(NAIVE["rows"], DEAD["rows"], cutoff)
+    spec = "expectimax:depth=3,heuristic=rows"
+    exact = values_of(spec, Rules(3, 2), boards)
+    found = values_of(f"{spec},cutoff={cutoff}", Rules(3, 2), boards)
+    for board, values in zip(boards, found, strict=True):
+        same(values, search.values(grid_of(board), 3))
+    assert found != exact
+
+
 def test_alpha_beta_makes_the_same_move_as_plain_minimax():
     for heuristic in ("zero", "alpha", "rows"):
         player = make_player(f"minimax:depth=3,heuristic={heuristic}", Rules(3, 2))

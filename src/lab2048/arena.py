@@ -10,12 +10,12 @@ one game at first, and more as long as a step of all of them is quick.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import queue
 import threading
 import time
+import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from lab2048 import chance
 from lab2048.board import GOLDEN, OVERFLOW, Words, mix, slide, spawn, table
 from lab2048.board import Table as Slides
-from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules
-from lab2048.home import home
+from lab2048.game import MAX_PACKED_RANK, Game, Rules
+from lab2048.home import home, naming
 from lab2048.intrinsics import lowest_bit
 from lab2048.jit import U, cache_folder, kernel
 from lab2048.lanes import begin_games, next_words, step_kernel
@@ -287,7 +287,7 @@ def play_match(
     the number of games that are done.
     """
     games = chance.checked_seed(games, "games")
-    found = _read_journal(journal, player, games, seed) if journal else {}
+    found = read_journal(journal, games) if journal else {}
     progress(len(found))
     missing = iter([index for index in range(games) if index not in found])
     prepare(player)
@@ -297,15 +297,15 @@ def play_match(
         file = None
         if journal is not None:
             journal.parent.mkdir(parents=True, exist_ok=True)
-            file = stack.enter_context(journal.open("a", encoding="utf-8"))
+            file = stack.enter_context(journal.open("ab", buffering=0))
         playing = stack.enter_context(closing(play_games(player, missing, seed, workers)))
         began = time.perf_counter()
         for game in playing:
             found[game.index] = game
             made += len(game.moves)
-            if file is not None:
-                file.write(json.dumps([*dataclasses.astuple(game)[:3], game.moves.hex()]) + "\n")
-                file.flush()
+            if file is not None and journal is not None:
+                with naming(journal):
+                    file.write(b"\n" + _journal_line(game).encode())  # the last line may be torn
             progress(len(found))
     seconds = time.perf_counter() - began
     return Match([found[index] for index in range(games)], made / seconds if made else None)
@@ -314,32 +314,26 @@ def play_match(
 def journal_path(player: Player, seed: int) -> Path:
     """Where the journal of a match is kept; another version of lab2048 has another."""
     rules = player.rules
-    facts = f"{player.spec} {rules.name} {rules.p4!r} {seed} {cache_folder().name}"
+    facts = f"{player.identity} {rules.name} {rules.p4!r} {seed} {cache_folder().name}"
     return home() / "matches" / f"{hashlib.sha256(facts.encode()).hexdigest()[:24]}.jsonl"
 
 
-def _read_journal(path: Path, player: Player, games: int, seed: int) -> dict[int, Played]:
-    """The games that were finished; what makes no sense is left out, to be played again."""
+def _journal_line(game: Played) -> str:
+    """A game as a line of a journal; a checksum is its end."""
+    facts = [game.index, game.score, game.max_tile, game.moves.hex()]
+    return json.dumps([*facts, zlib.crc32(json.dumps(facts).encode())])
+
+
+def read_journal(path: Path, games: int) -> dict[int, Played]:
+    """The games that were finished; what is damaged is left out, to be played again."""
     found: dict[int, Played] = {}
     lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
     for line in lines:
         try:
-            index, score, max_tile, moves = json.loads(line)
+            index, score, max_tile, moves, _ = json.loads(line)
             game = Played(index, score, max_tile, bytes.fromhex(moves))
-            if 0 <= index < games and _is_sound(game, player, seed):
-                found[index] = game
         except (ValueError, TypeError):
             continue
+        if _journal_line(game) == line and index < games:
+            found[index] = game
     return found
-
-
-def _is_sound(game: Played, player: Player, seed: int) -> bool:
-    """Whether the moves of a game lead to its score, and to its end."""
-    if max(game.moves, default=9) > 3:
-        return False
-    if game.max_tile > 1 << MAX_PACKED_RANK:
-        return True
-    last = Board.from_packed(
-        int(retrace(player.rules, seed, game).boards[-1]), player.rules.rows, player.rules.cols
-    )
-    return last.is_terminal and last.max_tile == game.max_tile

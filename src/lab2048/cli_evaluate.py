@@ -68,7 +68,7 @@ def players(as_json: JsonOption = False) -> None:
         return
     console = Console(highlight=False)
     for name, facts in found.items():
-        console.print(f"[bold]{name}[/]  {facts['about']}")
+        console.print(f"[bold]{name}[/]  {facts['about']}", soft_wrap=True)
         for each in player_class(name).options():
             choices = each.metadata["choices"]
             default = "-" if each.default is None else format_value(each.default)
@@ -116,19 +116,24 @@ def evaluate(  # noqa: PLR0913, PLR0917
     """
     from lab2048.chance import checked_seed
     from lab2048.game import Rules
+    from lab2048.measure import check_exact
     from lab2048.players import make_player
 
     if as_json + as_csv + as_latex > 1:
         raise ValueError("only one of --json, --csv and --latex can be printed")
     rules = Rules.parse(board, p4)
     checked_seed(seed)
+    check_targets(save, report, plots)
+    entrants = [make_player(spec, rules) for spec in specs]
+    if len({each.spec for each in entrants}) < len(entrants):
+        raise ValueError("the same player is given twice")
+    if exact:
+        for each in entrants:
+            check_exact(each)
     with ExitStack() as stack:
-        found = table_for(rules, table, exact)
+        found = table_for(rules, table)
         if found is not None:
             stack.enter_context(found)
-        entrants = [make_player(spec, rules) for spec in specs]
-        if len({each.spec for each in entrants}) < len(entrants):
-            raise ValueError("the same player is given twice")
         exactly = [each.spec for each in entrants] if exact else []
         results = run(entrants, games, seed, threads, found, exactly, save)
     if report is not None:
@@ -149,7 +154,20 @@ def evaluate(  # noqa: PLR0913, PLR0917
         show_results(results)
 
 
-def table_for(rules: Rules, name: str | None, exact: bool) -> Table | None:
+def check_targets(save: Path | None, report: Path | None, plots: Path | None) -> None:
+    """An error, before any game is played, if results could not be written where they should."""
+    from lab2048.home import check_target
+    from lab2048.records import check_file
+
+    if save is not None:
+        check_file(save)
+    if report is not None:
+        check_target(report)
+    if plots is not None:
+        check_target(plots, folder=True)
+
+
+def table_for(rules: Rules, name: str | None) -> Table | None:
     """The table to compare with: the one that was named, or that of these rules if it is there."""
     from lab2048.solve.problem import MAX_CELLS, Problem
 
@@ -195,18 +213,19 @@ def run(
 
     Of those in `exact` the exact value is told too.
     """
-    from lab2048.arena import journal_path, prepare, record_of
-    from lab2048.measure import check_exact, compare
+    from lab2048.arena import journal_path, prepare, read_journal, record_of
+    from lab2048.measure import compare
     from lab2048.measure import evaluate as measured
 
     for player in entrants:
-        if player.spec in exact:
-            check_exact(player)
         prepare(player)  # whatever is compiled has a progress line of its own
     records: list[Record] = []
     results: list[dict[str, Any]] = []
     first: list[Played] = []
     journals = [journal_path(player, seed) for player in entrants]
+    for player, journal in zip(entrants, journals, strict=True):
+        if before := len(read_journal(journal, games)):
+            say(f"{before:,} of {games:,} games of {player.spec} were played before")
     with _progress() as bar:
         for player, journal in zip(entrants, journals, strict=True):
             task = bar.add_task(player.spec, total=games)

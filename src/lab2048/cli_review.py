@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 FileArgument = Annotated[
-    Path, typer.Argument(metavar="GAMES", help="A file of games: JSON lines, as --save writes.")
+    Path,
+    typer.Argument(
+        metavar="GAMES",
+        exists=True,
+        dir_okay=False,
+        help="A file of games, as --save writes: .jsonl, .parquet.",
+    ),
 ]
 
 
@@ -76,15 +82,18 @@ def review(
 
     The judge is the table of the solved board, or else a player: expectimax if none is named.
     """
+    from lab2048.home import check_target
     from lab2048.players import make_player
     from lab2048.records import RecordError
 
     record = _nth(path, game)
+    if page is not None:
+        check_target(page)
     with ExitStack() as stack:
         judge: Table | Player | None = None
         name = "perfect play"
         if by is None:
-            judge = table_for(record.rules, table, exact=False)
+            judge = table_for(record.rules, table)
             if judge is not None:
                 stack.enter_context(judge)
         if judge is None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
 
@@ -58,17 +61,19 @@ def tour(
 ) -> None:
     """Solve 3x3, rank players against perfect play, play on 4x4, and write it all on a page."""
     from lab2048.chance import checked_seed
-    from lab2048.home import home
+    from lab2048.home import check_target, home
 
     checked_seed(seed)
     path = out if out is not None else home() / "tour.html"
+    check_target(path)
     print(WELCOME.format(left=FIRST), file=sys.stderr, flush=True)
-    small = _on_3x3(games, seed)
-    if not as_json:
-        cli_evaluate.show_results(small)
-    large = _on_4x4(max(1, games // 10), seed)
-    if not as_json:
-        cli_evaluate.show_results(large)
+    with _compiling() as ahead:
+        small = _on_3x3(games, seed, ahead)
+        if not as_json:
+            cli_evaluate.show_results(small)
+        large = _on_4x4(max(1, games // 10), seed, ahead)
+        if not as_json:
+            cli_evaluate.show_results(large)
     from lab2048.report import write_report
 
     write_report([*small, *large], path, sys.argv[1:])
@@ -80,7 +85,43 @@ def tour(
     print(f"Next: {command} watch expectimax, {command} players, {command} --help")
 
 
-def _on_3x3(games: int, seed: int) -> list[dict[str, Any]]:
+@contextmanager
+def _compiling() -> Iterator[IO[str]]:
+    """Compile what the players need in another process, while this one solves.
+
+    What comes out is a line for each board that is ready, or nothing if the process fails: then
+    this one compiles for itself.
+    """
+    code = "from lab2048.cli_tour import compile_ahead; compile_ahead()"
+    ahead = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert ahead.stdout is not None
+    try:
+        yield ahead.stdout
+    finally:
+        ahead.kill()
+        ahead.communicate()
+
+
+def compile_ahead() -> None:
+    """Compile what the players of the tour need, and say so after each board."""
+    from lab2048.arena import prepare
+    from lab2048.game import Rules
+    from lab2048.players import make_player
+
+    for rules, specs in ((Rules(3, 3), SMALL), (Rules(4, 4), LARGE)):
+        for spec in specs:
+            if spec != "optimal":  # it needs the table, which is being made
+                prepare(make_player(spec, rules))
+        print(rules.name, flush=True)
+
+
+def _on_3x3(games: int, seed: int, ahead: IO[str]) -> list[dict[str, Any]]:
     """The players on 3x3, against perfect play."""
     from lab2048.cli_solve import solved
     from lab2048.game import Rules
@@ -89,14 +130,24 @@ def _on_3x3(games: int, seed: int) -> list[dict[str, Any]]:
 
     rules = Rules(3, 3)
     with solved(Problem.of(rules)) as table:
+        _wait(ahead)
         entrants = [make_player(spec, rules) for spec in SMALL]
         return cli_evaluate.run(entrants, games, seed, None, table, EXACT)
 
 
-def _on_4x4(games: int, seed: int) -> list[dict[str, Any]]:
+def _on_4x4(games: int, seed: int, ahead: IO[str]) -> list[dict[str, Any]]:
     """Some players on 4x4."""
     from lab2048.game import Rules
     from lab2048.players import make_player
 
+    _wait(ahead)
     entrants = [make_player(spec, Rules(4, 4)) for spec in LARGE]
     return cli_evaluate.run(entrants, games, seed, None, None, ())
+
+
+def _wait(ahead: IO[str]) -> None:
+    """Wait until the players of the next board are compiled."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("compiling the players"):
+        ahead.readline()

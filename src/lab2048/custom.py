@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib
+import inspect
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +45,15 @@ class Custom(Player):
     @property
     def spec(self) -> str:
         return self.title or f"python:{getattr(self.function, '__name__', 'player')}"
+
+    @property
+    def identity(self) -> str:
+        """The spec and the source of the function's module, as the user may have changed it."""
+        try:
+            source = inspect.getsource(inspect.getmodule(self.function) or self.function)
+        except (OSError, TypeError):
+            source = ""
+        return f"{self.spec} {hashlib.sha256(source.encode()).hexdigest()}"
 
     @property
     def draws(self) -> bool:
@@ -145,8 +159,25 @@ def load(path: str, rules: Rules) -> Custom:
         raise PlayerError(f"python:{path[:60]}: {name} cannot be called")
     return Custom(
         rules,
-        function,
+        _guarded(function, path),
         f"python:{path}",
         random=bool(getattr(function, "draws", False)),
         alike=bool(getattr(function, "symmetric", False)),
     )
+
+
+def _guarded(function: Function, path: str) -> Function:
+    """The function, but what it raises is said in a line, with the place."""
+
+    @functools.wraps(function)
+    def guarded(ranks: NDArray[np.uint8], legal: NDArray[np.bool_]) -> Any:
+        try:
+            return function(ranks, legal)
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            raise PlayerError(
+                f"python:{path} failed: {type(error).__name__}: {error} "
+                f"({Path(last.filename).name}, line {last.lineno})"
+            ) from error
+
+    return guarded

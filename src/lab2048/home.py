@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -19,16 +21,48 @@ def home() -> Path:
     return platformdirs.user_data_path("lab2048", appauthor=False)
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Put `text` at `path` so that a reader, or a crash, meets the old file or the new one."""
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let errors of the disk name the file, which those of a write do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path to write to, beside `path`, that takes its place when all is written and on the disk.
+
+    A reader, or a crash, meets the old file or the new one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with temporary.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        with naming(path):
+            yield temporary
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Put `text` at `path`, all of it or nothing."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def check_target(path: Path, folder: bool = False) -> None:
+    """A `ValueError` unless a file (or folder) can be made there: known before hours of work."""
+    if path.exists() and path.is_dir() != folder:
+        raise ValueError(f"{path} is {'a file' if folder else 'a folder'}")
+    there = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    if there != path.absolute() and not there.is_dir():
+        raise ValueError(f"{path} cannot be made: {there} is a file")
+    if not os.access(there, os.W_OK):
+        raise ValueError(f"{there} cannot be written to")

@@ -84,6 +84,11 @@ class Player:
         return f"{self.name}:{','.join(chosen)}" if chosen else self.name
 
     @property
+    def identity(self) -> str:
+        """What its games depend on; a match goes on only with the player that began it."""
+        return self.spec
+
+    @property
     def draws(self) -> bool:
         """Whether the words that it is given decide about more than ties."""
         return False

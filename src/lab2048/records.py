@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab2048.game import Board, Direction, Game, Rules
+from lab2048.home import check_target, replacing, write_atomically
 from lab2048.notation import short
 
 FORMAT = 1
@@ -69,7 +70,7 @@ class Record:
         """The record as a line, without its end."""
         rules = {"rows": self.rules.rows, "cols": self.rules.cols, "p4": self.rules.p4}
         facts: dict[str, Any] = {"format": FORMAT, "rules": rules}
-        for name in ("player", "seed", "index", "score", "max_tile", "moves", "spawns"):
+        for name in NAMES:
             facts[name] = getattr(self, name)
         return json.dumps(facts)
 
@@ -143,41 +144,79 @@ def _reason(error: Exception) -> str:
     return str(error).split("\n")[0] or type(error).__name__
 
 
+# -- files ---------------------------------------------------------------------------------------
+
+NAMES = ("player", "seed", "index", "score", "max_tile", "moves", "spawns")
+"""What a record has beside its rules."""
+RULES = ("rows", "cols", "p4")
+
+
 def read_records(path: Path) -> Iterator[Record]:
     """All games of a file; a `RecordError` that names the line where one cannot be read."""
+    lines = _parquet_lines(path) if path.suffix == ".parquet" else _text_lines(path)
+    for number, line in lines:
+        try:
+            yield Record.from_json(line)
+        except RecordError as error:
+            raise RecordError(f"{path}, line {number}: {error}") from None
+
+
+def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not empty, with their numbers."""
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
-                try:
-                    yield Record.from_json(line)
-                except RecordError as error:
-                    raise RecordError(f"{path}, line {number}: {error}") from None
+                yield number, line
+
+
+def _parquet_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The rows of a Parquet file as the lines that they were."""
+    _, parquet = _arrow()
+    with path.open("rb") as file:  # so that a missing file is an ordinary error
+        try:
+            rows = parquet.read_table(file).to_pylist()
+        except (OSError, ValueError) as error:
+            raise RecordError(f"{path}: {_reason(error)}") from None
+    for number, row in enumerate(rows, 1):
+        rules = {name: row.pop(name, None) for name in RULES}
+        yield number, json.dumps({"format": FORMAT, "rules": rules, **row}, default=str)
+
+
+def check_file(path: Path) -> None:
+    """An error unless games can be put into this file."""
+    if path.suffix not in (".jsonl", ".parquet"):
+        raise RecordError(f"games are saved in a .jsonl or a .parquet file, not {path.name}")
+    if path.suffix == ".parquet":
+        _arrow()
+    check_target(path)
 
 
 def write_records(records: Iterable[Record], path: Path) -> None:
     """Put games into a file, as JSON lines, or as Parquet if the name ends so."""
     if path.suffix == ".parquet":
         _write_parquet(list(records), path)
-        return
-    from lab2048.home import write_atomically
-
-    write_atomically(path, "".join(record.to_json() + "\n" for record in records))
+    else:
+        write_atomically(path, "".join(record.to_json() + "\n" for record in records))
 
 
 def _write_parquet(records: list[Record], path: Path) -> None:
     """Games as a table of one row each."""
+    pa, parquet = _arrow()
+    columns: dict[str, list[Any]] = {n: [getattr(r, n) for r in records] for n in NAMES}
+    for name in RULES:
+        columns[name] = [getattr(record.rules, name) for record in records]
+    columns["seed"] = pa.array(columns["seed"], pa.uint64())
+    with replacing(path) as temporary:
+        parquet.write_table(pa.table(columns), temporary)
+
+
+def _arrow() -> tuple[Any, Any]:
+    """The library that knows Parquet."""
     try:
-        import pyarrow as pa
+        import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise ImportError(
             "Parquet needs pyarrow: pip install 'lab2048[data]', or save as .jsonl"
         ) from None
-    names = ("player", "seed", "index", "score", "max_tile", "moves", "spawns")
-    columns: dict[str, list[Any]] = {n: [getattr(r, n) for r in records] for n in names}
-    for name in ("rows", "cols", "p4"):
-        columns[name] = [getattr(record.rules, name) for record in records]
-    temporary = path.with_name(path.name + ".part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(pa.table(columns), temporary)
-    temporary.replace(path)
+    return pyarrow, parquet

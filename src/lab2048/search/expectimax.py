@@ -67,7 +67,7 @@ class Memory(NamedTuple):
 
 def table_size(depth: int) -> int:
     """How many afterstates a search of this depth keeps, for each number of moves to go."""
-    return 1 << min(3 * depth + 1, 18)
+    return 1 << min(3 * depth + 1, 16)
 
 
 def new_memory(depth: int) -> Memory:
@@ -77,7 +77,7 @@ def new_memory(depth: int) -> Memory:
         np.zeros((depth, size), np.uint64),
         np.empty((depth, size), np.float64),
         np.array([0, ENOUGH, 0, 0, size - 1]),
-        np.empty(size // 8, np.int64),
+        np.empty(size, np.int64),
         np.zeros((5, LANES), np.uint64),
         np.zeros((2, LANES), np.float64),
     )
@@ -269,6 +269,28 @@ def mean_best(n: Any, by: Any, spawns: Any, links: Counts, gains: Floats, values
     return float(total / n)
 
 
+@fragment
+def ends_here(chance: float, n: Any, spawns: Any) -> bool:
+    """Whether all that follows an afterstate with n empty cells is too unlikely to look into."""
+    return bool(chance * max(spawns.two, spawns.four) < spawns.cutoff * n)
+
+
+def value_unlikely(
+    afters: Words, chances: Floats, by: Any, spawns: Any, memory: Any, out: Floats
+) -> None:
+    """Value those after which all is cut off: only one move is left, so they go into lanes too."""
+    some, likely = np.empty(len(afters), np.uint64), np.empty(len(afters), np.float64)
+    places, found = np.empty(len(afters), np.int64), 0
+    for i in range(len(afters)):
+        if ends_here(chances[i], np.int64(count(open_cells(afters[i], spawns))), spawns):
+            some[found], likely[found], places[found] = afters[i], chances[i], i
+            found += 1
+    values = np.empty(found, np.float64)
+    last_values(some[:found], likely[:found], by, spawns, memory, values)
+    for k in range(found):
+        out[places[k]] = values[k]
+
+
 def values_of(
     afters: Words,
     chances: Floats,
@@ -282,13 +304,15 @@ def values_of(
     if depth == 1:
         last_values(afters, chances, by, spawns, memory, out)
         return
+    if spawns.cutoff > 0:
+        value_unlikely(afters, chances, by, spawns, memory, out)
     links, gains = np.empty(MOST, np.int64), np.empty(MOST, np.float64)
     nexts, values = np.empty(MOST, np.uint64), np.empty(MOST, np.float64)
     likely = np.empty(MOST, np.float64)
     for i in range(len(afters)):
         after = afters[i]
-        if chances[i] < spawns.cutoff:
-            out[i] = worth(after, by)
+        n = np.int64(count(open_cells(after, spawns)))
+        if ends_here(chances[i], n, spawns):
             continue
         place, known = look_up(after, depth, memory)
         if known:
@@ -298,11 +322,11 @@ def values_of(
         if memory.tally[MADE] > memory.tally[BUDGET]:
             return  # nobody will look at the result
         found = expand(after, by, spawns, links, gains, nexts)
-        n = np.int64(count(open_cells(after, spawns)))
         memory.tally[MADE] += 8 * n
+        likely[:found] = 0.0
         for k in range(8 * n):
             if links[k] >= 0:
-                likely[links[k]] = chances[i] / n * (spawns.four if k & 4 else spawns.two)
+                likely[links[k]] += chances[i] / n * (spawns.four if k & 4 else spawns.two)
         values_of(nexts[:found], likely[:found], depth - 1, by, spawns, memory, values[:found])
         out[i] = mean_best(n, by, spawns, links, gains, values)
         keep(after, depth, place, out[i], memory)
@@ -347,6 +371,7 @@ def search_kernel(rows: int, cols: int) -> Callable[..., None]:
     kernels.add(try_slides, slides, "try_turned", TURNED=True)
     kernels.add(best_moves, types.void(lanes, by, grid))
     kernels.add(last_values, types.void(words, floats, by, spawns, memory, floats))
+    kernels.add(value_unlikely, types.void(words, floats, by, spawns, memory, floats))
     kernels.add(expand, whole(types.uint64, by, spawns, types.int64[::1], floats, words))
     kernels.add(values_of, types.void(words, floats, whole, by, spawns, memory, floats))
     return kernels.add(root_values, types.void(words, whole, by, spawns, memory, grid))
@@ -355,6 +380,8 @@ def search_kernel(rows: int, cols: int) -> Callable[..., None]:
 # -- the player ----------------------------------------------------------------------------------
 
 DEEPEST = 12
+UNLIKELY = 0.003
+"""With a time limit, a search that leaves out what is less likely gets deeper, and plays better."""
 FIRST_RATE = 1e7
 
 
@@ -366,7 +393,9 @@ class Expectimax(Player):
     time: float | None = option(
         None, "time a move, in place of a depth", low=1e-4, high=3600, kind="seconds"
     )
-    cutoff: float = option(0.0, "do not look into what is less likely", low=0, high=1)
+    cutoff: float | None = option(
+        None, f"do not look into what is less likely; {UNLIKELY} with a time, else 0", low=0, high=1
+    )
     heuristic: str = option(DEFAULT, "what the last board is worth", choices=tuple(HEURISTICS))
     cells: int = option(0, "spawns only on so many cells (Zhou); 0: on all", low=0, high=16)
     ties: str = ties_option()
@@ -387,7 +416,8 @@ class Expectimax(Player):
     def values_many(self, boards: Words, words: Words) -> Floats:
         search = search_kernel(self.rules.rows, self.rules.cols)
         by = evaluator(self.heuristic, self.rules)
-        spawns = spawning(self.rules, self.cutoff, self.cells)
+        usual = UNLIKELY if self.timed else 0.0
+        spawns = spawning(self.rules, usual if self.cutoff is None else self.cutoff, self.cells)
         out = np.empty((len(boards), 4))
         if self.timed:
             for i in range(len(boards)):

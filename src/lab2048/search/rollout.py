@@ -20,7 +20,7 @@ from lab2048 import chance
 from lab2048.board import GOLDEN, Words, age, game_key, max_rank, merged, mix, spawn, table
 from lab2048.jit import U, kernel
 from lab2048.lanes import games_kernel
-from lab2048.player import Floats, Player, option
+from lab2048.player import Floats, Player, option, ties_option
 from lab2048.search.heuristics import evaluator
 from lab2048.search.steps import make_moves, steps
 
@@ -98,6 +98,7 @@ class MonteCarlo(Player):
     backup: str = option(
         "score", "what counts: the score, the largest tile, or the sum of tiles", choices=BACKUPS
     )
+    ties: str = ties_option()
 
     name = "montecarlo"
     about = "the move after which random games end best (pure Monte Carlo)"

@@ -20,7 +20,7 @@ from numba import types
 
 from lab2048.board import GOLDEN, Words, count, mix, spawn
 from lab2048.jit import U
-from lab2048.player import Floats, Player, option
+from lab2048.player import Floats, Player, option, ties_option
 from lab2048.search.heuristics import HEURISTICS, evaluator
 from lab2048.search.steps import make_moves, open_cells, spawning, steps, worth
 
@@ -103,6 +103,7 @@ class Sparse(Player):
     terminal: str = option(
         "0", "a dead end is worth nothing, or to be avoided at any price", choices=("0", "avoid")
     )
+    ties: str = ties_option()
 
     name = "sparse"
     about = "expectimax over some drawn spawns (sparse sampling)"

@@ -1,0 +1,293 @@
+"""The commands evaluate, replay and review: what they print and write, and how they fail."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import run_command
+
+from lab2048 import arena
+
+SMALL = ("--board", "2x2", "--games", "20", "--seed", "3")
+
+
+@pytest.fixture
+def games(tmp_path, command, warm_home):
+    """A file of ten games of greedy on 2x2."""
+    path = tmp_path / "games.jsonl"
+    code, _, err = command("evaluate", "greedy", *SMALL, "--games", "10", "--save", str(path))
+    assert code == 0 and f"saved 10 games in {path}" in err
+    return path
+
+
+# -- what is printed ---------------------------------------------------------------------------
+
+
+def test_the_figures_as_json(command, warm_home):
+    code, out, _ = command("evaluate", "greedy", "random", *SMALL, "--exact", "--json")
+    assert code == 0
+    greedy, random = json.loads(out)
+    assert greedy["player"] == "greedy" and random["player"] == "random"
+    for found in (greedy, random):
+        assert (found["board"], found["games"], found["seed"]) == ("2x2", 20, 3)
+        assert {"mean", "ci95", "sd", "median", "min", "max"} == set(found["score"])
+        low, high = found["score"]["ci95"]
+        assert found["score"]["min"] <= low <= found["score"]["mean"] <= high
+        assert {"mean", "ci95"} == set(found["max_tile"])
+        assert found["moves"]["mean"] > 1
+        assert all({"rate", "ci95"} == set(tile) for tile in found["reach"].values())
+        assert found["moves_per_second"] > 0
+        exact, optimal = found["exact"], found["optimal"]
+        assert exact["value"] + exact["regret"] == pytest.approx(exact["optimal_value"], abs=1e-6)
+        assert exact["optimal_value"] == pytest.approx(66.9641, abs=1e-4)
+        assert {"mean", "ci95"} == set(optimal["regret_per_game"])
+        assert 0 < optimal["agreement"] < 1 and optimal["regret_per_move"] > 0
+        assert len(optimal["by_gap"]) == 5
+    assert greedy["exact"]["value"] == pytest.approx(26.793, abs=1e-3)
+
+
+def test_the_same_figures_in_other_forms(command, warm_home):
+    _, out, _ = command("evaluate", "greedy", *SMALL, "--json")
+    (found,) = json.loads(out)
+    _, out, _ = command("evaluate", "greedy", *SMALL, "--csv")
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert float(row["mean"]) == found["score"]["mean"]
+    assert float(row["agreement"]) == found["optimal"]["agreement"]
+    assert float(row["reach_16"]) == found["reach"].get("16", {"rate": 0})["rate"]
+    _, out, _ = command("evaluate", "greedy", *SMALL, "--latex")
+    assert rf"\texttt{{greedy}} & {found['score']['mean']:,.1f}" in out
+    _, out, _ = command("evaluate", "greedy", *SMALL)
+    assert f"{found['score']['mean']:,.1f}" in out and f"{found['optimal']['agreement']:.1%}" in out
+
+
+def test_who_is_better_on_the_same_games(command, warm_home):
+    _, out, _ = command("evaluate", "random", "greedy", *SMALL, "--json")
+    random, greedy = json.loads(out)
+    paired = greedy["paired"]
+    assert paired["against"] == "random"
+    difference = greedy["score"]["mean"] - random["score"]["mean"]
+    assert paired["difference"]["mean"] == pytest.approx(difference)
+
+
+def test_the_players_and_their_options(command):
+    code, out, _ = command("players", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["expectimax"]["options"]["depth"]["default"] == 3
+    assert max(map(len, command("players")[1].splitlines())) < 120
+
+
+# -- pages -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_report_stands_alone(command, warm_home, tmp_path):
+    page, plots = tmp_path / "new" / "page.html", tmp_path / "plots"
+    wanted = ("--report", str(page), "--plots", str(plots))
+    code, _, err = command("evaluate", "greedy", "random", *SMALL, *wanted)
+    assert code == 0 and f"wrote {page}" in err
+    text = page.read_text()
+    assert text.count("<svg") >= 4 and "evaluate greedy random --board 2x2" in text
+    assert "<script" not in text and "src=" not in text and "@import" not in text
+    names = {path.name for path in plots.iterdir()}
+    assert len(names) == text.count("<svg") and all(name.startswith("2x2-") for name in names)
+
+
+def test_a_page_about_a_game(command, games, tmp_path):
+    page = tmp_path / "review.html"
+    code, out, _ = command("review", str(games), "--game", "2", "--html", str(page), "--json")
+    found = json.loads(out)
+    assert code == 0 and found["judge"] == "perfect play" and found["loss"] > 0
+    assert "<svg" in page.read_text()
+
+
+# -- games that were kept ----------------------------------------------------------------------
+
+
+def test_games_are_replayed_and_reviewed(command, games):
+    code, out, _ = command("replay", str(games))
+    assert code == 0 and out.startswith("10 games with ")
+    record = json.loads(games.read_text().splitlines()[3])
+    shown = command("replay", str(games), "--game", "4")[1].splitlines()
+    assert len(shown) == len(record["moves"]) + 1 and f"score {record['score']}" in shown[-1]
+    _, out, _ = command("review", str(games), "--game", "4")
+    assert f"score {record['score']}" in out and "of the moves are best" in out
+    _, out, _ = command("review", str(games), "--by", "expectimax:depth=2", "--json")
+    assert json.loads(out)["judge"] == "expectimax:depth=2"
+
+
+def test_parquet_holds_the_same_games(command, games, tmp_path):
+    from lab2048.records import read_records
+
+    path = tmp_path / "games.parquet"
+    command("evaluate", "greedy", *SMALL, "--games", "10", "--save", str(path))
+    assert list(read_records(path)) == list(read_records(games))
+    assert command("replay", str(path)) == command("replay", str(games))
+    path.write_bytes(path.read_bytes()[:300])
+    code, _, err = command("replay", str(path))
+    assert code == 2 and err.count("\n") == 1 and "games.parquet" in err
+
+
+# -- stopped on the way ------------------------------------------------------------------------
+
+LONG = ("evaluate", "montecarlo:rollouts=100", "--board", "4x4", "--games", "12", "--seed", "5")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_match_that_was_stopped_goes_on(warm_home, number):
+    started = subprocess.Popen(
+        [sys.executable, "-m", "lab2048", *LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    journals = warm_home / "matches"
+    until = time.monotonic() + 120
+    while not (journals.is_dir() and any(p.read_text() for p in journals.iterdir())):
+        assert time.monotonic() < until and started.poll() is None
+        time.sleep(0.01)
+    started.send_signal(number)
+    _, said = started.communicate(timeout=60)
+    assert started.returncode == (130 if number == signal.SIGINT else -number)
+    if number == signal.SIGINT:
+        assert b"the same command goes on" in said and b"Traceback" not in said
+    kept = sum(len(path.read_text().splitlines()) - 1 for path in journals.iterdir())
+    assert 0 < kept < 12
+    again = run_command(*LONG, "--json")
+    assert f"{kept} of 12 games of montecarlo:rollouts=100 were played before" in again.stderr
+    assert not list(journals.iterdir())
+    whole = run_command(*LONG, "--json")
+    left_out = "moves_per_second"
+    first, second = (
+        {k: v for k, v in json.loads(done.stdout)[0].items() if k != left_out}
+        for done in (again, whole)
+    )
+    assert first == second
+
+
+def small_files():
+    """Let no file grow beyond a few hundred bytes, as on a disk that is full."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wanted", ["journal", "games.jsonl", "games.parquet", "page.html"])
+def test_a_full_disk_is_said_and_nothing_is_lost(warm_home, tmp_path, wanted):
+    arguments = ["evaluate", "greedy", "--board", "2x2", "--games", "5", "--seed", "1"]
+    if wanted == "journal":
+        arguments[arguments.index("--games") + 1] = "500"
+    else:
+        arguments += ["--report" if wanted == "page.html" else "--save", str(tmp_path / wanted)]
+        (tmp_path / wanted).write_text("what was there before")
+    run_command(*arguments)  # everything is compiled and solved
+    if wanted != "journal":
+        (tmp_path / wanted).write_text("what was there before")
+    done = subprocess.run(
+        [sys.executable, "-m", "lab2048", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=small_files,
+    )
+    assert done.returncode == 1, done.stderr
+    last = done.stderr.splitlines()[-1]
+    where = warm_home / "matches" if wanted == "journal" else tmp_path / wanted
+    assert last.startswith(f"lab2048: {where}") and "File too large" in last
+    assert "Traceback" not in done.stderr
+    if wanted != "journal":
+        assert (tmp_path / wanted).read_text() == "what was there before"
+        assert not list(tmp_path.glob("*.part"))
+    assert run_command(*arguments).returncode == 0
+
+
+# -- bad input ---------------------------------------------------------------------------------
+
+BAD = {
+    "evaluate": "Missing argument",
+    "evaluate rndom": "there is no player 'rndom'; did you mean random?",
+    "evaluate expectimax:dept=3": "did you mean depth?",
+    "evaluate expectimax:depth=0": "depth is a whole number from 1",
+    "evaluate expectimax:depth=-1": "depth is a whole number from 1",
+    "evaluate expectimax:depth=1e9": "depth is a whole number from 1",
+    "evaluate expectimax:time=-1ms": "time is a time such as 10ms",
+    "evaluate expectimax:time=1y": "time",
+    "evaluate montecarlo:rollouts=0": "rollouts is a whole number from 1",
+    "evaluate mcts:simulations=nan": "simulations is a whole number from",
+    "evaluate sparse:gamma=2": "gamma is a number from 0 to 1",
+    "evaluate greedy greedy": "the same player is given twice",
+    "evaluate greedy --games 0": "'--games'",
+    "evaluate greedy --seed -1": "a seed is a whole number",
+    "evaluate greedy --board 9x9": "a board has 2 to 6 rows",
+    "evaluate greedy --table nowhere": "there is no table nowhere",
+    "evaluate greedy --json --csv": "only one of",
+    "evaluate greedy --save games.txt": "games are saved in a .jsonl or a .parquet file",
+    "evaluate greedy --save /dev/null/games.jsonl": "/dev/null is a file",
+    "evaluate greedy --report /tmp": "/tmp is a folder",
+    "evaluate greedy --exact": "exact values are for boards that can be solved",
+    "evaluate montecarlo --board 2x2 --exact": "it draws random games",
+    "evaluate expectimax:time=5ms --board 2x2 --exact": "it depends on time",
+    "evaluate optimal": "optimal",
+    "evaluate python:nowhere.player": "nowhere",
+    "evaluate python:os.path": "cannot be called",
+    "evaluate python:os": "python:MODULE.FUNCTION names",
+    "replay nowhere.jsonl": "nowhere.jsonl",
+    "review nowhere.jsonl": "nowhere.jsonl",
+    "review /dev/null": "has no game 1",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_bad_input_is_answered_in_one_line(line, command, warm_home):
+    code, out, err = command(*line.split())
+    assert code == 2 and out == ""
+    assert err.startswith("lab2048: ") and err.count("\n") == 1
+    assert BAD[line] in err and len(err) < 250
+
+
+def test_a_table_of_other_rules_is_refused(command, made, warm_home):
+    code, _, err = command("evaluate", "greedy", "--board", "2x2", "--table", str(made))
+    assert code == 2 and err.count("\n") == 1 and "the games are scored on 2x2" in err
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("[9] * len(boards)", "direction 9"),
+        ("[0] * len(boards)", "which is not legal"),
+        ("legal * float('nan')", "not numbers"),
+        ("None", "shape ()"),
+        ("1 / 0", "division by zero"),
+    ],
+)
+def test_a_function_that_misbehaves(answer, message, command, warm_home, tmp_path, monkeypatch):
+    name = f"mine{abs(hash(answer))}"
+    code = f"def player(boards, legal):\n    return {answer}\n"
+    (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command("evaluate", f"python:{name}.player", *SMALL)
+    assert (code, out) == (2, "") and err.splitlines()[-1].startswith("lab2048: ")
+    assert message in err.splitlines()[-1] and "Traceback" not in err
+
+
+def test_a_changed_function_begins_anew(tmp_path, monkeypatch, own_home):
+    from lab2048 import Rules
+    from lab2048.custom import load
+
+    monkeypatch.chdir(tmp_path)
+    paths = set()
+    for number in range(2):
+        source = (
+            f"def player(boards, legal):\n    return legal / legal.sum(1)[:, None]  # {number}\n"
+        )
+        (tmp_path / "changing.py").write_text(source)
+        sys.modules.pop("changing", None)
+        os.utime(tmp_path / "changing.py", (number, number))  # or Python would not look again
+        paths.add(arena.journal_path(load("changing.player", Rules(2, 2)), 1))
+    assert len(paths) == 2

@@ -8,6 +8,7 @@ import pytest
 
 from lab2048 import Rules
 from lab2048.custom import load
+from lab2048.player import PlayerError
 from lab2048.players import PLAYERS, make_player, player_class
 
 RULES = Rules(3, 2)
@@ -100,6 +101,30 @@ def test_a_function_of_a_module(tmp_path, monkeypatch):
     assert load("agent.first", RULES).spec == player.spec
 
 
+def test_a_spec_tells_players_apart():
+    near = make_player("sparse:gamma=0.99999999", RULES)
+    assert near.spec == "sparse:gamma=0.99999999" != make_player("sparse", RULES).spec
+    assert make_player("expectimax:time=1.5ms", RULES).spec == "expectimax:time=1.5ms"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def player(:", "SyntaxError"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("import nothing_like_it", "No module named 'nothing_like_it'"),
+        ("None.player", "AttributeError"),
+        ("other = 1", "has no player"),
+    ],
+)
+def test_a_module_that_cannot_be_used(source, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = f"unusable{len(message)}"
+    (tmp_path / f"{name}.py").write_text(source + "\n")
+    with pytest.raises(PlayerError, match=message):
+        load(f"{name}.player", RULES)
+
+
 def test_optimal_needs_a_table(own_home):
     with pytest.raises(
         ValueError, match="there is no table 3x3-score; make it with: lab2048 solve"
@@ -107,5 +132,5 @@ def test_optimal_needs_a_table(own_home):
         make_player("optimal", Rules(3, 3))
     with pytest.raises(ValueError, match="optimal"):
         make_player("optimal", Rules(4, 4))
-    with pytest.raises(ValueError, match=r"optimal: .*objective"):
+    with pytest.raises(ValueError, match=r"^optimal: an objective is"):
         make_player("optimal:objective=fame", Rules(3, 3))

@@ -104,11 +104,23 @@ def test_who_cannot_tell_its_chances_is_refused():
         with pytest.raises(PlayerError, match="not known"):
             evaluate_policy(make_player(spec, Rules(3, 2)))
 
+    def drawn(ranks, legal):
+        return legal.argmax(axis=1)
+
+    drawn.draws = True
+    with pytest.raises(PlayerError, match="draws by itself"):
+        evaluate_policy(Custom(Rules(3, 2), drawn))
+
+
+def test_a_search_that_cuts_off_is_not_asked_about_canonical_boards_only():
+    assert make_player("expectimax:depth=4,ties=split", Rules(3, 2)).symmetric
+    assert not make_player("expectimax:depth=4,ties=split,cutoff=0.05", Rules(3, 2)).symmetric
+
 
 @slow
 @pytest.mark.skipif(not WITH_JIT, reason="takes hours without the JIT")
 def test_simple_players_on_3x3():
-    """The mean scores that were found once, by other ways too (docs/results.md)."""
+    """The mean scores of docs/results.md."""
     values = {"greedy": 366.3766, "corner": 334.5861}
     for spec, value in values.items():
         assert evaluate_policy(make_player(spec, Rules(3, 3))).value == pytest.approx(

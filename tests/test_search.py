@@ -211,7 +211,7 @@ def test_sparse_sampling_comes_near_expectimax():
 
 @slow
 def test_a_dead_end_may_be_avoided_at_any_price():
-    """Right merges and may end the game at once; down cannot."""
+    """A move after which some spawn ends the game is worth minus infinity; of such, the first."""
     boards = positions(2, 2, 60)
     rules = Rules(2, 2)
     plain = values_of("sparse:depth=2,samples=0", rules, boards)
@@ -225,6 +225,12 @@ def test_a_dead_end_may_be_avoided_at_any_price():
         if board.legal_moves and set(strict.values()) == {-np.inf}:
             player = make_player("sparse:depth=2,samples=0,terminal=avoid", rules)
             assert player.choose(board) == board.legal_moves[0]
+
+
+def test_avoiding_dead_ends_without_a_future():
+    board = positions(2, 2, 60)[20]
+    values = make_player("sparse:depth=2,gamma=0,terminal=avoid", Rules(2, 2)).values(board)
+    assert values == {d: board.move(d).reward for d in board.legal_moves}
 
 
 @slow

@@ -29,13 +29,13 @@ from numpy.typing import NDArray
 from lab2048 import chance
 from lab2048.board import GOLDEN, OVERFLOW, Words, mix, slide, spawn, table
 from lab2048.board import Table as Slides
-from lab2048.game import MAX_PACKED_RANK, Game, Rules
+from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules
 from lab2048.home import home, naming
 from lab2048.intrinsics import lowest_bit
 from lab2048.jit import U, cache_folder, kernel
 from lab2048.lanes import begin_games, next_words, step_kernel
 from lab2048.notation import checked_threads
-from lab2048.player import Player
+from lab2048.player import Player, PlayerError
 from lab2048.records import Record
 
 Bytes = NDArray[np.uint8]
@@ -89,6 +89,11 @@ class Lanes:
         words = np.empty(len(self.games), np.uint64)
         next_words(self.state[3], words)
         moves = self.player.choose_many(self.state[0], words)
+        if moves.min() < 0:
+            board = Board.from_packed(
+                int(self.state[0, moves.argmin()]), self.rules.rows, self.rules.cols
+            )
+            raise PlayerError(f"{self.player.spec} makes no move on {board}")
         rewards = np.empty(len(moves), np.int64)
         self.step(self.state[:3], moves, self.four, *self.tables, rewards)
         large = rewards >= OVERFLOW
@@ -142,7 +147,7 @@ def play_games(
     Whoever does not want more closes the iterator; games that are not over then are lost.
     """
     seed = chance.checked_seed(seed)
-    workers = checked_threads(threads)
+    workers = checked_threads(threads) if player.parallel else 1
     prepare(player)
     done: queue.SimpleQueue[Played | BaseException | None] = queue.SimpleQueue()
     lock, stop = threading.Lock(), threading.Event()
@@ -292,13 +297,12 @@ def play_match(
     missing = iter([index for index in range(games) if index not in found])
     prepare(player)
     made = 0
-    workers = threads if player.parallel else 1
     with ExitStack() as stack:
         file = None
         if journal is not None:
             journal.parent.mkdir(parents=True, exist_ok=True)
             file = stack.enter_context(journal.open("ab", buffering=0))
-        playing = stack.enter_context(closing(play_games(player, missing, seed, workers)))
+        playing = stack.enter_context(closing(play_games(player, missing, seed, threads)))
         began = time.perf_counter()
         for game in playing:
             found[game.index] = game

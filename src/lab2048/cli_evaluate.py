@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from rich.table import Table as Grid
 
-    from lab2048.arena import Played
     from lab2048.game import Rules
+    from lab2048.measure import Evaluation
     from lab2048.player import Player
-    from lab2048.records import Record
     from lab2048.solve.table import Table
 
 app = typer.Typer()
@@ -135,7 +134,10 @@ def evaluate(  # noqa: PLR0913, PLR0917
         if found is not None:
             stack.enter_context(found)
         exactly = [each.spec for each in entrants] if exact else []
-        results = run(entrants, games, seed, threads, found, exactly, save)
+        measured = run(entrants, games, seed, threads, found, exactly)
+    results = results_of(measured)
+    if save is not None:
+        save_games(entrants, measured, seed, save)
     if report is not None:
         from lab2048.report import write_report
 
@@ -152,6 +154,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
         print((csv_table if as_csv else latex_table)(results), end="")
     else:
         show_results(results)
+    forget(entrants, seed)
 
 
 def check_targets(save: Path | None, report: Path | None, plots: Path | None) -> None:
@@ -201,43 +204,34 @@ def table_for(rules: Rules, name: str | None) -> Table | None:
 
 
 def run(
-    entrants: list[Player],
+    entrants: Sequence[Player],
     games: int,
     seed: int,
     threads: int | None,
     table: Table | None,
     exact: Collection[str],
-    save: Path | None = None,
-) -> list[dict[str, Any]]:
-    """Let players play, with progress; everything there is to tell about each.
-
-    Of those in `exact` the exact value is told too.
-    """
-    from lab2048.arena import journal_path, prepare, read_journal, record_of
-    from lab2048.measure import compare
+) -> list[Evaluation]:
+    """Let players play, with progress, and measure each; of those in `exact` exactly too."""
+    from lab2048.arena import journal_path, prepare, read_journal
     from lab2048.measure import evaluate as measured
 
     for player in entrants:
         prepare(player)  # whatever is compiled has a progress line of its own
-    records: list[Record] = []
-    results: list[dict[str, Any]] = []
-    first: list[Played] = []
-    journals = [journal_path(player, seed) for player in entrants]
-    for player, journal in zip(entrants, journals, strict=True):
-        if before := len(read_journal(journal, games)):
+        if before := len(read_journal(journal_path(player, seed), games)):
             say(f"{before:,} of {games:,} games of {player.spec} were played before")
+    found = []
     with _progress() as bar:
-        for player, journal in zip(entrants, journals, strict=True):
+        for player in entrants:
             task = bar.add_task(player.spec, total=games)
             try:
-                found = measured(
+                done = measured(
                     player,
                     games,
                     seed,
                     table=table,
                     exact=player.spec in exact,
                     threads=threads,
-                    journal=journal,
+                    journal=journal_path(player, seed),
                     progress=partial(_advance, bar, task),
                 )
             except KeyboardInterrupt:
@@ -245,24 +239,47 @@ def run(
                 say("what is done is kept; the same command goes on from here")
                 raise
             bar.update(task, description=player.spec, completed=games)
-            first = first or found.games
-            scores = [game.score for game in found.games]
-            results.append({**found.figures, "scores": scores})
-            if len(results) > 1:
-                difference = compare(found.games, first)
-                against = results[0]["player"]
-                results[-1]["paired"] = {"against": against, "difference": difference}
-            if save is not None:
-                records += [record_of(player, seed, game) for game in found.games]
-    if save is not None:
-        from lab2048.records import write_records
+            found.append(done)
+    return found
 
-        write_records(records, save)
-        say(f"saved {len(records):,} games in {save}")
-    for journal in journals:
-        with suppress(OSError):
-            journal.unlink(missing_ok=True)
+
+def results_of(found: Sequence[Evaluation]) -> list[dict[str, Any]]:
+    """All there is to tell about players: figures, scores, and who is better than the first."""
+    from lab2048.measure import compare
+
+    results = []
+    for place, each in enumerate(found):
+        result = {**each.figures, "scores": [game.score for game in each.games]}
+        if place > 0:
+            difference = compare(each.games, found[0].games)
+            result["paired"] = {"against": found[0].figures["player"], "difference": difference}
+        results.append(result)
     return results
+
+
+def save_games(
+    entrants: Sequence[Player], found: Sequence[Evaluation], seed: int, path: Path
+) -> None:
+    """Write all games into a file."""
+    from lab2048.arena import record_of
+    from lab2048.records import write_records
+
+    records = [
+        record_of(player, seed, game)
+        for player, each in zip(entrants, found, strict=True)
+        for game in each.games
+    ]
+    write_records(records, path)
+    say(f"saved {len(records):,} games in {path}")
+
+
+def forget(entrants: Iterable[Player], seed: int) -> None:
+    """Throw away the journals of matches whose results have been told."""
+    from lab2048.arena import journal_path
+
+    for player in entrants:
+        with suppress(OSError):
+            journal_path(player, seed).unlink(missing_ok=True)
 
 
 def _advance(bar: Progress, task: TaskID, what: str, done: int, total: int | None) -> None:
@@ -330,7 +347,7 @@ def results_grid(results: list[dict[str, Any]], width: int) -> Grid:
     from rich import box
     from rich.table import Table
 
-    from lab2048.report import mean_score
+    from lab2048.measure import order
 
     grid = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     columns = _columns(results)
@@ -341,7 +358,7 @@ def results_grid(results: list[dict[str, Any]], width: int) -> Grid:
     grid.add_column("player", overflow="fold")
     for title, _, _ in columns:
         grid.add_column(title, justify="right", no_wrap=True)
-    for place in sorted(range(len(results)), key=lambda place: mean_score(results[place])):
+    for place in sorted(range(len(results)), key=lambda place: order(results[place])):
         grid.add_row(results[place]["player"], *(cells[place] for _, _, cells in columns))
     return grid
 
@@ -393,8 +410,9 @@ def telling_tiles(results: list[dict[str, Any]]) -> list[int]:
 
 def rate_text(result: dict[str, Any], tile: int) -> str:
     """How many games made a tile."""
-    least = min(map(int, result["reach"]))
-    rate = result["reach"].get(str(tile), {"rate": float(tile < least)})["rate"]
+    from lab2048.measure import reach_rate
+
+    rate = reach_rate(result, tile)
     return f"{rate:.1%}" if 0 < rate < 0.9995 else f"{rate:.0%}"
 
 
@@ -422,6 +440,7 @@ def half_width(ends: list[float] | None) -> str:
 COLUMNS = (
     "player",
     "board",
+    "p4",
     "games",
     "seed",
     "mean",
@@ -444,7 +463,7 @@ def flat(result: dict[str, Any]) -> dict[str, Any]:
     score, exact, optimal = result["score"], result["exact"] or {}, result["optimal"] or {}
     low, high = score["ci95"] or (None, None)
     return {
-        **{name: result[name] for name in ("player", "board", "games", "seed")},
+        **{name: result[name] for name in ("player", "board", "p4", "games", "seed")},
         **{name: score[name] for name in ("mean", "sd", "median", "min", "max")},
         "ci95_low": low,
         "ci95_high": high,
@@ -458,19 +477,20 @@ def flat(result: dict[str, Any]) -> dict[str, Any]:
 
 def csv_table(results: list[dict[str, Any]]) -> str:
     """The results as comma-separated values, with rates of all tiles that were reached."""
+    from lab2048.measure import reach_rate
+
     tiles = sorted({int(tile) for each in results for tile in each["reach"]})
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*COLUMNS, *(f"reach_{tile}" for tile in tiles)])
     for each in results:
         row = flat(each)
-        least = min(map(int, each["reach"]))
-        rates = [
-            each["reach"].get(str(tile), {"rate": 1.0 if tile < least else 0.0})["rate"]
-            for tile in tiles
-        ]
+        rates = [reach_rate(each, tile) for tile in tiles]
         writer.writerow([*(row[name] for name in COLUMNS), *rates])
     return out.getvalue()
+
+
+MARKS = str.maketrans({"=": "", "~": r"\approx ", ",": "{,}"})
 
 
 def latex_table(results: list[dict[str, Any]]) -> str:
@@ -484,12 +504,11 @@ def latex_table(results: list[dict[str, Any]]) -> str:
     for each in results:
         row = flat(each)
         ends = [row["ci95_low"], row["ci95_high"]]
-        loss = row["exact_regret"] if row["exact_regret"] is not None else row["regret_per_game"]
         cells = [
             r"\texttt{" + str(row["player"]).replace("_", r"\_") + "}",
             f"{row['mean']:,.1f}",
             rf"$\pm$ {half_width(ends)}" if ends[0] is not None else "",
-            "" if loss is None else f"{loss:,.1f}",
+            "" if each["optimal"] is None else f"${loss_text(each).translate(MARKS)}$",
             "" if row["agreement"] is None else rf"{100 * row['agreement']:.2f}\%",
         ]
         lines.append(" & ".join(cells) + r" \\")

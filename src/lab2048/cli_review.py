@@ -15,7 +15,7 @@ from lab2048.options import JsonOption
 
 if TYPE_CHECKING:
     from lab2048.player import Player
-    from lab2048.records import Record
+    from lab2048.records import Record, Turn
     from lab2048.review import Step
     from lab2048.solve.table import Table
 
@@ -41,27 +41,34 @@ def replay(
     as_json: JsonOption = False,
 ) -> None:
     """Play games of a file again, and see that every move and the score are as written."""
-    from lab2048.records import RecordError
-
-    if game is not None:
-        record = _nth(path, game)
-        for number, turn in enumerate(record.turns(), 1):
-            print(f"{number:5} {turn.move!s:5} +{turn.reward:<6} {turn.next}")
-        print(f"score {record.score:,}, largest tile {record.max_tile}, {len(record.moves)} moves")
-        return
     from lab2048.records import read_records
 
+    if game is not None:
+        _show_game(_nth(path, game), as_json)
+        return
     count = moves = 0
     for record in read_records(path):
         count += 1
-        try:
-            moves += sum(1 for _ in record.turns())
-        except RecordError as error:
-            raise ValueError(f"{path}, game {count}: {error}") from None
+        moves += len(_turns(record, path, count))
     if as_json:
         print(json.dumps({"games": count, "moves": moves}))
     else:
         print(f"{count:,} games with {moves:,} moves, all as they are written")
+
+
+def _show_game(record: Record, as_json: bool) -> None:
+    """A game move by move, as it was."""
+    turns = list(record.turns())
+    if as_json:
+        steps = [
+            {"board": str(t.board), "move": str(t.move), "reward": t.reward, "next": str(t.next)}
+            for t in turns
+        ]
+        print(json.dumps({"player": record.player, "score": record.score, "turns": steps}))
+        return
+    for number, turn in enumerate(turns, 1):
+        print(f"{number:5} {turn.move!s:5} +{turn.reward:<6} {turn.next}")
+    print(f"score {record.score:,}, largest tile {record.max_tile}, {len(record.moves)} moves")
 
 
 @app.command()
@@ -86,6 +93,8 @@ def review(
     from lab2048.players import make_player
     from lab2048.records import RecordError
 
+    if by is not None and table is not None:
+        raise ValueError("a game is judged by a table or by a player, not by both")
     record = _nth(path, game)
     if page is not None:
         check_target(page)
@@ -128,7 +137,18 @@ def _nth(path: Path, number: int) -> Record:
     found = list(islice(read_records(path), number - 1, number))
     if not found:
         raise ValueError(f"{path} has no game {number}")
+    _turns(found[0], path, number)
     return found[0]
+
+
+def _turns(record: Record, path: Path, number: int) -> list[Turn]:
+    """The moves of a game, or an error that says which game of the file is none."""
+    from lab2048.records import RecordError
+
+    try:
+        return list(record.turns())
+    except RecordError as error:
+        raise ValueError(f"{path}, game {number}: {error}") from None
 
 
 def _show_review(record: Record, steps: list[Step], by: str) -> None:

@@ -9,12 +9,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lab2048 import cli_evaluate
 from lab2048.options import JsonOption
+
+if TYPE_CHECKING:
+    from lab2048.player import Player
+
+    Played = tuple[list[Player], list[dict[str, Any]]]
+    """Who has played, and what came out."""
 
 app = typer.Typer()
 
@@ -68,15 +74,16 @@ def tour(
     check_target(path)
     print(WELCOME.format(left=FIRST), file=sys.stderr, flush=True)
     with _compiling() as ahead:
-        small = _on_3x3(games, seed, ahead)
+        players, small = _on_3x3(games, seed, ahead)
         if not as_json:
             cli_evaluate.show_results(small)
-        large = _on_4x4(max(1, games // 10), seed, ahead)
+        others, large = _on_4x4(max(1, games // 10), seed, ahead)
         if not as_json:
             cli_evaluate.show_results(large)
     from lab2048.report import write_report
 
     write_report([*small, *large], path, sys.argv[1:])
+    cli_evaluate.forget([*players, *others], seed)
     if as_json:
         print(json.dumps([cli_evaluate.without_details(each) for each in [*small, *large]]))
         return
@@ -121,7 +128,7 @@ def compile_ahead() -> None:
         print(rules.name, flush=True)
 
 
-def _on_3x3(games: int, seed: int, ahead: IO[str]) -> list[dict[str, Any]]:
+def _on_3x3(games: int, seed: int, ahead: IO[str]) -> Played:
     """The players on 3x3, against perfect play."""
     from lab2048.cli_solve import solved
     from lab2048.game import Rules
@@ -132,17 +139,19 @@ def _on_3x3(games: int, seed: int, ahead: IO[str]) -> list[dict[str, Any]]:
     with solved(Problem.of(rules)) as table:
         _wait(ahead)
         entrants = [make_player(spec, rules) for spec in SMALL]
-        return cli_evaluate.run(entrants, games, seed, None, table, EXACT)
+        found = cli_evaluate.run(entrants, games, seed, None, table, EXACT)
+    return entrants, cli_evaluate.results_of(found)
 
 
-def _on_4x4(games: int, seed: int, ahead: IO[str]) -> list[dict[str, Any]]:
+def _on_4x4(games: int, seed: int, ahead: IO[str]) -> Played:
     """Some players on 4x4."""
     from lab2048.game import Rules
     from lab2048.players import make_player
 
     _wait(ahead)
     entrants = [make_player(spec, Rules(4, 4)) for spec in LARGE]
-    return cli_evaluate.run(entrants, games, seed, None, None, ())
+    found = cli_evaluate.run(entrants, games, seed, None, None, ())
+    return entrants, cli_evaluate.results_of(found)
 
 
 def _wait(ahead: IO[str]) -> None:

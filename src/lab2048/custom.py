@@ -57,7 +57,7 @@ class Custom(Player):
 
     @property
     def draws(self) -> bool:
-        return self.random
+        return self.random or bool(getattr(self.function, "draws", False))
 
     @property
     def parallel(self) -> bool:
@@ -65,7 +65,7 @@ class Custom(Player):
 
     @property
     def symmetric(self) -> bool:
-        return self.alike
+        return self.alike or bool(getattr(self.function, "symmetric", False))
 
     @property
     def why(self) -> str:
@@ -150,20 +150,17 @@ def load(path: str, rules: Rules) -> Custom:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        function = getattr(importlib.import_module(module), name)
+        found = importlib.import_module(module)
     except ImportError as error:
         raise PlayerError(f"python:{path[:60]}: {error}") from None
-    except AttributeError:
-        raise PlayerError(f"python:{path[:60]}: {module} has no {name}") from None
+    except Exception as error:  # whatever a user's module does when it is run
+        raise PlayerError(f"python:{path[:60]}: {type(error).__name__}: {error}") from error
+    function = getattr(found, name, None)
+    if function is None:
+        raise PlayerError(f"python:{path[:60]}: {module} has no {name}")
     if not callable(function):
         raise PlayerError(f"python:{path[:60]}: {name} cannot be called")
-    return Custom(
-        rules,
-        _guarded(function, path),
-        f"python:{path}",
-        random=bool(getattr(function, "draws", False)),
-        alike=bool(getattr(function, "symmetric", False)),
-    )
+    return Custom(rules, _guarded(function, path), f"python:{path}")
 
 
 def _guarded(function: Function, path: str) -> Function:

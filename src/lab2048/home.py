@@ -64,5 +64,6 @@ def check_target(path: Path, folder: bool = False) -> None:
     there = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
     if there != path.absolute() and not there.is_dir():
         raise ValueError(f"{path} cannot be made: {there} is a file")
-    if not os.access(there, os.W_OK):
-        raise ValueError(f"{there} cannot be written to")
+    where = there if there.is_dir() else there.parent  # a new file takes the place of an old one
+    if not os.access(where, os.W_OK):
+        raise ValueError(f"{where} cannot be written to")

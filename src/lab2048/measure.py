@@ -1,11 +1,12 @@
 """From games to figures: means with intervals, tiles reached, and the distance from perfect play.
 
-Intervals are of 95%: of means by the bootstrap, of shares by Wilson's formula.
+Intervals are of 95%: of means by the bootstrap, of shares of games by Wilson's formula; for shares
+of moves it is games that count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from lab2048.arena import Played, play_match, retrace
 from lab2048.game import Board, Direction, Rules
 from lab2048.player import Player
 from lab2048.solve.policy import Layer, evaluate_policy
-from lab2048.solve.problem import MAX_CELLS
+from lab2048.solve.problem import MAX_CELLS, Problem
 from lab2048.solve.table import Table
 
 Floats = NDArray[np.float64]
@@ -62,6 +63,25 @@ def share_interval(successes: int, trials: int) -> list[float]:
     return [low, high]
 
 
+def clustered_interval(group: NDArray[np.int64], right: NDArray[np.bool_]) -> list[float] | None:
+    """The 95% interval of a share of moves that come from games, some from each.
+
+    Moves of a game are alike, so it is games that count (a ratio of two means, linearised); if all
+    or none are right it is Wilson's for as many trials as there are games.
+    """
+    trials = np.bincount(group)
+    hits = np.bincount(group, right)[trials > 0]
+    trials = trials[trials > 0]
+    games, share = len(trials), float(hits.sum() / max(trials.sum(), 1))
+    if games < 2:
+        return None
+    if share in (0.0, 1.0):
+        return share_interval(round(share * games), games)
+    squares = float(((hits - share * trials) ** 2).sum())
+    half = 1.96 * (squares * games / (games - 1)) ** 0.5 / float(trials.sum())
+    return [max(0.0, share - half), min(1.0, share + half)]
+
+
 # -- everything about a player -------------------------------------------------------------------
 
 
@@ -88,7 +108,7 @@ def evaluate(
     With `exact`, the exact mean score is found as well. `journal` is that of `play_match`.
     `progress` is called with what is being done, how much of it is done, and of how much.
     """
-    if table is not None and (table.rules, table.problem.goal) != (player.rules, "score"):
+    if table is not None and table.problem != Problem.of(player.rules):
         raise ValueError(
             f"the table is of {table.problem.name}, the games are scored on {player.rules.name} "
             f"with p4 {player.rules.p4:g}"
@@ -178,6 +198,20 @@ def _reached(tiles: NDArray[np.int64]) -> list[int]:
     return [1 << rank for rank in range(low.bit_length() - 1, high.bit_length())]
 
 
+def reach_rate(figures: Mapping[str, Any], tile: int) -> float:
+    """The share of games that made a tile; `reach` has none below what every game made."""
+    reach = figures["reach"]
+    if str(tile) in reach:
+        return float(reach[str(tile)]["rate"])
+    return float(tile < min(map(int, reach)))
+
+
+def order(figures: Mapping[str, Any]) -> float:
+    """What players are ranked by: the exact mean where it is known, else the mean; best first."""
+    exact = figures["exact"]
+    return -float(exact["value"] if exact else figures["score"]["mean"])
+
+
 def compare(games: Sequence[Played], others: Sequence[Played]) -> dict[str, Any]:
     """The difference in score of two players, game by game with the same seeds."""
     scores = {game.index: game.score for game in others}
@@ -248,14 +282,14 @@ def against_table(judged: Judged, games: int, rules: Rules) -> dict[str, Any]:
 def _bin(judged: Judged, inside: NDArray[np.bool_], low: float, high: float) -> dict[str, Any]:
     """What the moves of a bin have in common."""
     n = int(inside.sum())
-    right = int(judged.optimal[inside].sum())
+    right = judged.optimal[inside]
     return {
         "above": low,
         "to": None if np.isinf(high) else high,
         "moves": n,
         "share": n / len(inside),
-        "agreement": right / n if n else None,
-        "ci95": share_interval(right, n) if n else None,
+        "agreement": float(right.mean()) if n else None,
+        "ci95": clustered_interval(judged.game[inside], right),
         "regret_per_move": float(judged.regret[inside].mean()) if n else None,
         "regret_share": float(judged.regret[inside].sum() / max(judged.regret.sum(), 1e-300)),
     }
@@ -300,7 +334,7 @@ def worst_moves(judged: Judged, rules: Rules) -> list[dict[str, Any]]:
                 "board": str(board),
                 "move": str(Direction(int(judged.move[place]))),
                 "regret": float(judged.regret[place]),
-                "game": int(judged.game[place]),
+                "index": int(judged.game[place]),
             },
         )
     return list(found.values())

@@ -197,7 +197,7 @@ def either(words: tuple[str, ...]) -> str:
 def format_value(value: Any, kind: str = "") -> str:
     """An option's value as it is written in a spec."""
     if kind == "seconds" and isinstance(value, int | float):
-        return f"{value * 1000:g}ms" if value < 1 else f"{value:g}s"
+        return f"{value * 1000:.12g}ms" if value < 1 else f"{value:.12g}s"
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return f"{value:g}" if isinstance(value, float) else str(value)[:40]
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)[:40]

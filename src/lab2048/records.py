@@ -130,7 +130,7 @@ class Record:
         text = self.spawns[2 * number : 2 * number + 2]
         try:
             cell, rank = int(text[0], 16), int(text[1])
-            if rank not in (1, 2) or (self.rules.p4 == 0 and rank == 2):
+            if rank not in (1, 2) or self.rules.p4 == 2 - rank:  # of p4 0 and 1 all is known
                 raise ValueError
             return board.place(cell, rank)
         except (ValueError, IndexError):

@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 import lab2048
-from lab2048.home import write_atomically
+from lab2048.home import replacing, write_atomically
+from lab2048.measure import order, reach_rate
 from lab2048.solve.plots import STYLE
 
 Result = dict[str, Any]
@@ -93,15 +94,14 @@ def page_facts(title: str, arguments: Sequence[str]) -> dict[str, str]:
     }
 
 
-def write_plots(results: Sequence[Result], folder: Path, suffix: str = "svg") -> list[Path]:
+def write_plots(results: Sequence[Result], folder: Path) -> list[Path]:
     """Save every picture as a vector file; where they are."""
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for board, group in by_board(results):
         for title, _, figure in figures(group):
-            paths.append(folder / f"{board}-{title}.{suffix}")
-            with mpl.rc_context(STYLE):
-                figure.savefig(paths[-1], bbox_inches="tight")
+            paths.append(folder / f"{board}-{title}.svg")
+            with mpl.rc_context(STYLE), replacing(paths[-1]) as path:
+                figure.savefig(path, format="svg", bbox_inches="tight")
     return paths
 
 
@@ -109,13 +109,7 @@ def by_board(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
     """The results of each board, best first."""
     for board in dict.fromkeys(each["board"] for each in results):
         group = [each for each in results if each["board"] == board]
-        yield board, sorted(group, key=mean_score)
-
-
-def mean_score(result: Result) -> float:
-    """What results are ordered by: the exact mean where it is known; best first."""
-    exact = result["exact"]
-    return -float(exact["value"] if exact else result["score"]["mean"])
+        yield board, sorted(group, key=order)
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -269,11 +263,7 @@ def _reach(group: Sequence[Result]) -> Figure:
     axes = figure.subplots()
     tiles = sorted({int(tile) for each in group for tile in each["reach"]})
     for each, look in _styles(group):
-        least = min(map(int, each["reach"]))
-        rates = [
-            each["reach"].get(str(tile), {"rate": float(tile < least)})["rate"] for tile in tiles
-        ]
-        axes.plot(range(len(tiles)), rates, **look)
+        axes.plot(range(len(tiles)), [reach_rate(each, tile) for tile in tiles], **look)
     axes.set_xticks(range(len(tiles)), [str(tile) for tile in tiles])
     axes.set_xlabel("tile")
     axes.set_ylabel("games that made it")
@@ -312,6 +302,8 @@ def _by_age(group: Sequence[Result]) -> Figure:
         middles = [(part["above"] + part["to"]) / 2 for part in bins]
         axes.plot(middles, [part["regret_per_move"] for part in bins], **look)
     axes.set_xlabel("age (sum of the tiles)")
+    axes.set_xscale("log", base=2)  # short games are bad games, and there are many
+    axes.xaxis.set_major_formatter(FuncFormatter(_plain))
     _loss_axis(axes)
     _legend(axes)
     return figure

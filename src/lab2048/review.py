@@ -61,14 +61,17 @@ def _values(boards: Sequence[Board], judge: Table | Player) -> Floats:
     """What each move is worth on each board; NaN if it is illegal."""
     packed = np.array([board.stand_in().packed for board in boards], np.uint64)
     if isinstance(judge, Player):
-        return judge.values_many(packed, np.zeros_like(packed))
+        values = judge.values_many(packed, np.zeros_like(packed))
+        if np.isinf(values).any():
+            raise ValueError(f"{judge.spec} cannot judge: it gives moves minus infinity")
+        return even_out(values, lambda best: judge.tie * np.maximum(np.abs(best), 1.0))
     q = judge.probe_many(packed).q
     assert q is not None
     missing = np.isnan(q).all(axis=1)
     if missing.any():
         board = boards[int(missing.argmax())]
         raise RecordError(f"{board} is not in the table: no game by its rules comes there")
-    return even_out(q, judge)
+    return even_out(q, judge.tolerance)
 
 
 def summary(steps: Sequence[Step]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from lab2048.board import OVERFLOW, Words, count, mix, reward_rows, slide_both, transpose
+from lab2048.game import Game
 from lab2048.jit import U, fragment
 from lab2048.player import Player, option, ties_option
 from lab2048.search.heuristics import DEFAULT, HEURISTICS, Floats, evaluate, evaluator
@@ -411,7 +412,13 @@ class Expectimax(Player):
 
     @property
     def symmetric(self) -> bool:
+        if self.cutoff:  # what is cut off depends on the way a board was come to first
+            return False
         return self.splits and not self.cells and HEURISTICS[self.heuristic].symmetric
+
+    def prepare(self) -> None:
+        """Compile, without thinking as long as a move may take."""
+        replace(self, time=None, depth=2).choose(Game(self.rules, 0).board)
 
     def values_many(self, boards: Words, words: Words) -> Floats:
         search = search_kernel(self.rules.rows, self.rules.cols)

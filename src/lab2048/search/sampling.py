@@ -4,7 +4,7 @@
     W(x, 0)    = H(x)                         the heuristic, 0 if there is none
     W(x, d)    = mean over n drawn spawns s' on x of max over moves of Q(s', a, d)
 
-With `samples=all` the mean is over all spawns, as in expectimax. A dead end is worth what the
+With `samples=0` the mean is over all spawns, as in expectimax. A dead end is worth what the
 heuristic says, which is 0 if there is none; or, as the algorithm is printed, minus infinity.
 """
 
@@ -101,7 +101,9 @@ class Sparse(Player):
     gamma: float = option(1.0, "discount a move", low=0, high=1)
     heuristic: str = option("zero", "what the last board is worth", choices=tuple(HEURISTICS))
     terminal: str = option(
-        "0", "a dead end is worth nothing, or to be avoided at any price", choices=("0", "avoid")
+        "0",
+        "a dead end is worth what the heuristic says, or minus infinity",
+        choices=("0", "avoid"),
     )
     ties: str = ties_option()
 
@@ -116,7 +118,8 @@ class Sparse(Player):
     def values_many(self, boards: Words, words: Words) -> Floats:
         rules = self.rules
         by, out = evaluator(self.heuristic, rules), np.empty((len(boards), 4))
-        dead = -np.inf if self.terminal == "avoid" else by.dead
+        avoid = self.terminal == "avoid" and self.gamma > 0  # with 0 no later move counts
+        dead = -np.inf if avoid else by.dead
         settings = np.array([self.samples, self.gamma, dead], np.float64)
         search = search_kernel(rules.rows, rules.cols)
         search(boards, words, self.depth, by, spawning(rules), settings, out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,7 +34,7 @@ class Optimal(Player):
         try:
             problem = Problem.of(self.rules, objective=self.objective)
         except ValueError as error:
-            raise PlayerError(f"optimal: {error}") from None
+            raise PlayerError(str(error)) from None
         object.__setattr__(self, "table", table_of(problem))
 
     @property
@@ -47,13 +48,13 @@ class Optimal(Player):
     def values_many(self, boards: Words, words: Words) -> Floats:
         q = self.table.probe_many(boards, threads=1).q
         assert q is not None
-        return even_out(q, self.table)
+        return even_out(q, self.table.tolerance)
 
 
-def even_out(q: Floats, table: Table) -> Floats:
+def even_out(q: Floats, tolerance: Callable[[Floats], Floats]) -> Floats:
     """The values of moves, with those that count as equally good as the best made equal to it."""
     best = np.max(np.where(np.isnan(q), -np.inf, q), axis=1, keepdims=True)
-    return np.where(best - q <= table.tolerance(best), best, q)
+    return np.where(best - q <= tolerance(best), best, q)
 
 
 def table_of(problem: Problem) -> Table:

@@ -56,7 +56,7 @@ class Edges(NamedTuple):
     sizes: Counts
 
 
-class Heap(NamedTuple):
+class Crowd(NamedTuple):
     """Different boards and the probability of each, by hash: two words each, a board in the first
     (0 where there is none), the probability in the second as a float64."""
 
@@ -76,10 +76,10 @@ def new_edges(room: int) -> Edges:
     return Edges(keys, masses, np.zeros(SHARDS, np.int64))
 
 
-def new_heap(boards: int) -> Heap:
-    """An empty heap that is half full with so many boards."""
+def new_crowd(boards: int) -> Crowd:
+    """An empty crowd that is half full with so many boards."""
     slots = 1 << max(4, (2 * boards).bit_length())
-    return Heap(np.zeros(2 * slots, np.uint64), np.zeros(1, np.int64))
+    return Crowd(np.zeros(2 * slots, np.uint64), np.zeros(1, np.int64))
 
 
 @fragment
@@ -153,29 +153,29 @@ def spawn_on(afters: Words, masses: Floats, rank: U, weight: float, edges: Any) 
             left = next_cells(boards, empty, sources, left)
 
 
-def gather(keys: Words, masses: Floats, heap: Any) -> int:
-    """Add probabilities to boards, which are new to the heap or not, until it is too full.
+def gather(keys: Words, masses: Floats, crowd: Any) -> int:
+    """Add probabilities to boards, which are new to the crowd or not, until it is too full.
 
     Returns how many were added.
     """
-    floats = heap.words.view(np.float64)
-    mask = U(len(heap.words) - 1)
-    room = len(heap.words) * 3 // 8  # three in four of the slots
-    size = heap.size[0]
+    floats = crowd.words.view(np.float64)
+    mask = U(len(crowd.words) - 1)
+    room = len(crowd.words) * 3 // 8  # three in four of the slots
+    size = crowd.size[0]
     for i in range(len(keys)):
         place = ((keys[i] * GOLDEN) >> U(20) << U(1)) & mask
-        while heap.words[place] != U(0) and heap.words[place] != keys[i]:
+        while crowd.words[place] != U(0) and crowd.words[place] != keys[i]:
             place = (place + U(2)) & mask
-        if heap.words[place] == U(0):
+        if crowd.words[place] == U(0):
             if size == room:
-                heap.size[0] = size
+                crowd.size[0] = size
                 return i
-            heap.words[place] = keys[i]
+            crowd.words[place] = keys[i]
             floats[place + U(1)] = masses[i]
             size += 1
         else:
             floats[place + U(1)] += masses[i]
-    heap.size[0] = size
+    crowd.size[0] = size
     return len(keys)
 
 
@@ -183,7 +183,7 @@ def gather(keys: Words, masses: Floats, heap: Any) -> int:
 def walk_kernels(rows: int, cols: int, symmetric: bool) -> tuple[Callable[..., Any], ...]:
     """`move_on`, `spawn_on` and `gather` for a board."""
     words, floats, slides = types.uint64[::1], types.float64[::1], types.uint32[::1]
-    heap, edges = numba.typeof(new_heap(1)), numba.typeof(new_edges(1))
+    crowd, edges = numba.typeof(new_crowd(1)), numba.typeof(new_edges(1))
     name = f"{rows}x{cols}.{'symmetric' if symmetric else 'raw'}"
     kernels = Kernels(name, ROWS=rows, COLS=cols, SYMMETRIC=symmetric)
     move = types.void(words, floats, types.float64[:, ::1], slides, slides, edges, floats)
@@ -191,7 +191,7 @@ def walk_kernels(rows: int, cols: int, symmetric: bool) -> tuple[Callable[..., A
     return (
         kernels.add(move_on, move),
         kernels.add(spawn_on, spawn),
-        Kernels("any").add(gather, types.int64(words, floats, heap)),
+        Kernels("any").add(gather, types.int64(words, floats, crowd)),
     )
 
 
@@ -263,7 +263,7 @@ class Walk:
         self._slides = table(self.rules.cols), table(self.rules.rows)
         self._tiles = [(1, 1 - self.rules.p4), (2, self.rules.p4)]
         self.sums = np.zeros(ENDS + 16)
-        self.ages: dict[int, list[Heap]] = {}
+        self.ages: dict[int, list[Crowd]] = {}
         cells = self.rules.cells
         for rank, weight in self._tiles:  # the first tile of the start; the second spawns on it
             keys = np.array([rank << 4 * cell for cell in range(cells)], np.uint64)
@@ -272,7 +272,7 @@ class Walk:
     def youngest(self) -> Layer:
         """The boards of the least age that is left, with the player's chances on each."""
         age = min(self.ages)
-        shards = list(self._pool.map(Heap.boards, self.ages.pop(age)))
+        shards = list(self._pool.map(Crowd.boards, self.ages.pop(age)))
         states, masses = (np.concatenate(part) for part in zip(*shards, strict=True))
         chances = np.empty((len(states), 4))
 
@@ -295,8 +295,8 @@ class Walk:
         moved = list(self._pool.map(move, _parts(len(layer.states))))
         for _, sums in moved:
             self.sums += sums
-        heaps = self._gathered([edges for edges, _ in moved], self._none())
-        self._spawn(list(self._pool.map(Heap.boards, heaps)), layer.age)
+        crowds = self._gathered([edges for edges, _ in moved], self._none())
+        self._spawn(list(self._pool.map(Crowd.boards, crowds)), layer.age)
 
     def _spawn(self, afters: Sequence[tuple[Words, Floats]], age: int) -> None:
         """Carry all afterstates of an age to the states 2 and 4 older."""
@@ -314,31 +314,31 @@ class Walk:
             before = self.ages.get(older, self._none())
             self.ages[older] = self._gathered(list(self._pool.map(spawn, jobs)), before)
 
-    def _gathered(self, edges: Sequence[Edges], heaps: Sequence[Heap]) -> list[Heap]:
-        """The heaps with all boards of the edges added, each shard in the order of the edges."""
+    def _gathered(self, edges: Sequence[Edges], crowds: Sequence[Crowd]) -> list[Crowd]:
+        """The crowds with all boards of the edges added, each shard in the order of the edges."""
 
-        def fill(shard: int) -> Heap:
-            heap = heaps[shard]
+        def fill(shard: int) -> Crowd:
+            crowd = crowds[shard]
             for each in edges:
                 size = int(each.sizes[shard])
-                heap = self._add(each.keys[shard, :size], each.masses[shard, :size], heap)
-            return heap
+                crowd = self._add(each.keys[shard, :size], each.masses[shard, :size], crowd)
+            return crowd
 
         return list(self._pool.map(fill, range(SHARDS)))
 
-    def _add(self, keys: Words, masses: Floats, heap: Heap) -> Heap:
-        """The heap with more boards, or if they do not fit a larger one."""
-        done = self._gather(keys, masses, heap)
+    def _add(self, keys: Words, masses: Floats, crowd: Crowd) -> Crowd:
+        """The crowd with more boards, or if they do not fit a larger one."""
+        done = self._gather(keys, masses, crowd)
         while done < len(keys):
-            larger = new_heap(4 * int(heap.size[0]))
-            self._gather(*heap.boards(), larger)
-            heap = larger
-            done += self._gather(keys[done:], masses[done:], heap)
-        return heap
+            larger = new_crowd(4 * int(crowd.size[0]))
+            self._gather(*crowd.boards(), larger)
+            crowd = larger
+            done += self._gather(keys[done:], masses[done:], crowd)
+        return crowd
 
-    def _none(self) -> list[Heap]:
-        """Heaps with nothing in them."""
-        return [new_heap(PART) for _ in range(SHARDS)]
+    def _none(self) -> list[Crowd]:
+        """Crowds with nothing in them."""
+        return [new_crowd(PART) for _ in range(SHARDS)]
 
 
 def _parts(size: int) -> list[slice]:

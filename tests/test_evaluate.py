@@ -32,6 +32,7 @@ def games(tmp_path, command, warm_home):
 # -- what is printed ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_figures_as_json(command, warm_home):
     code, out, _ = command("evaluate", "greedy", "random", *SMALL, "--exact", "--json")
     assert code == 0
@@ -55,6 +56,7 @@ def test_the_figures_as_json(command, warm_home):
     assert greedy["exact"]["value"] == pytest.approx(26.793, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_the_same_figures_in_other_forms(command, warm_home):
     _, out, _ = command("evaluate", "greedy", *SMALL, "--json")
     (found,) = json.loads(out)
@@ -69,6 +71,7 @@ def test_the_same_figures_in_other_forms(command, warm_home):
     assert f"{found['score']['mean']:,.1f}" in out and f"{found['optimal']['agreement']:.1%}" in out
 
 
+@pytest.mark.slow
 def test_who_is_better_on_the_same_games(command, warm_home):
     _, out, _ = command("evaluate", "random", "greedy", *SMALL, "--json")
     random, greedy = json.loads(out)
@@ -101,6 +104,7 @@ def test_a_report_stands_alone(command, warm_home, tmp_path):
     assert len(names) == text.count("<svg") and all(name.startswith("2x2-") for name in names)
 
 
+@pytest.mark.slow
 def test_a_page_about_a_game(command, games, tmp_path):
     page = tmp_path / "review.html"
     code, out, _ = command("review", str(games), "--game", "2", "--html", str(page), "--json")
@@ -112,6 +116,7 @@ def test_a_page_about_a_game(command, games, tmp_path):
 # -- games that were kept ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_games_are_replayed_and_reviewed(command, games):
     code, out, _ = command("replay", str(games))
     assert code == 0 and out.startswith("10 games with ")
@@ -120,10 +125,25 @@ def test_games_are_replayed_and_reviewed(command, games):
     assert len(shown) == len(record["moves"]) + 1 and f"score {record['score']}" in shown[-1]
     _, out, _ = command("review", str(games), "--game", "4")
     assert f"score {record['score']}" in out and "of the moves are best" in out
+    _, out, _ = command("replay", str(games), "--game", "4", "--json")
+    assert len(json.loads(out)["turns"]) == len(record["moves"])
     _, out, _ = command("review", str(games), "--by", "expectimax:depth=2", "--json")
     assert json.loads(out)["judge"] == "expectimax:depth=2"
+    code, _, err = command("review", str(games), "--by", "sparse:depth=2,terminal=avoid", "--json")
+    assert code == 2 and "minus infinity" in err
 
 
+@pytest.mark.slow
+def test_a_player_agrees_with_itself(command, warm_home, tmp_path):
+    """Values that differ by rounding are no mistakes."""
+    path = str(tmp_path / "games.jsonl")
+    command("evaluate", "expectimax:depth=3", "--board", "3x2", "--games", "3", "--save", path)
+    for game in "123":
+        out = command("review", path, "--game", game, "--by", "expectimax:depth=3", "--json")[1]
+        assert json.loads(out)["agreement"] == 1 and json.loads(out)["worst"] == []
+
+
+@pytest.mark.slow
 def test_parquet_holds_the_same_games(command, games, tmp_path):
     from lab2048.records import read_records
 
@@ -243,6 +263,7 @@ BAD = {
     "review nowhere.jsonl": "file 'nowhere.jsonl' does not exist",
     "review /dev/null --by greedy --table 2x2": "not by both",
     "review /dev/null": "has no game 1",
+    "replay /dev/null": "has no games",
 }
 
 
@@ -254,11 +275,13 @@ def test_bad_input_is_answered_in_one_line(line, command, warm_home):
     assert BAD[line] in err and len(err) < 250
 
 
+@pytest.mark.slow
 def test_a_table_of_other_rules_is_refused(command, made, warm_home):
     code, _, err = command("evaluate", "greedy", "--board", "2x2", "--table", str(made))
     assert code == 2 and err.count("\n") == 1 and "the games are scored on 2x2" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -286,11 +309,15 @@ def test_a_changed_function_begins_anew(tmp_path, monkeypatch, own_home):
     monkeypatch.chdir(tmp_path)
     paths = set()
     for number in range(2):
-        source = (
-            f"def player(boards, legal):\n    return legal / legal.sum(1)[:, None]  # {number}\n"
-        )
+        source = f"""
+from functools import partial
+def player(boards, legal):
+    return legal.argmax(1)  # {number}
+other = partial(player)
+"""
         (tmp_path / "changing.py").write_text(source)
         sys.modules.pop("changing", None)
         os.utime(tmp_path / "changing.py", (number, number))  # or Python would not look again
-        paths.add(arena.journal_path(load("changing.player", Rules(2, 2)), 1))
-    assert len(paths) == 2
+        for name in ("player", "other"):
+            paths.add(arena.journal_path(load(f"changing.{name}", Rules(2, 2)), 1))
+    assert len(paths) == 4

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from lab2048 import Rules
 from lab2048.custom import load
 from lab2048.player import PlayerError
 from lab2048.players import PLAYERS, make_player, player_class
+from lab2048.search.expectimax import Expectimax
 
 RULES = Rules(3, 2)
 
@@ -65,6 +67,8 @@ def test_defaults_are_left_out():
         ("expectimax:time=0ms", "time is a time from"),
         ("expectimax:time=99999s", "time is a time from"),
         ("expectimax:cutoff=nan", "cutoff is a number from 0 to 1, not nan"),
+        ("expectimax:depth=2,time=1ms", "a depth or a time, not both"),
+        ("expectimax:time=.s", "time is a time such as 10ms"),
         ("expectimax:cutoff=2", "cutoff is a number from 0 to 1, not 2"),
         ("expectimax:heuristic=magic", "heuristic is rows, shape, snake, alpha or zero, not magic"),
         ("montecarlo:rollouts=0", "rollouts is a whole number from 1"),
@@ -101,6 +105,13 @@ def test_a_function_of_a_module(tmp_path, monkeypatch):
     assert load("agent.first", RULES).spec == player.spec
 
 
+def test_an_option_may_be_any_kind_of_whole_number():
+    assert Expectimax(RULES, depth=np.int64(2)).spec == "expectimax:depth=2"
+    for depth in (3.0, True, np.float64(2)):
+        with pytest.raises(PlayerError, match="depth is a whole number"):
+            Expectimax(RULES, depth=depth)
+
+
 def test_a_spec_tells_players_apart():
     near = make_player("sparse:gamma=0.99999999", RULES)
     assert near.spec == "sparse:gamma=0.99999999" != make_player("sparse", RULES).spec
@@ -115,6 +126,7 @@ def test_a_spec_tells_players_apart():
         ("import nothing_like_it", "No module named 'nothing_like_it'"),
         ("None.player", "AttributeError"),
         ("other = 1", "has no player"),
+        ("import sys; sys.exit(0)", "SystemExit"),
     ],
 )
 def test_a_module_that_cannot_be_used(source, message, tmp_path, monkeypatch):

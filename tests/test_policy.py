@@ -112,6 +112,23 @@ def test_who_cannot_tell_its_chances_is_refused():
         evaluate_policy(Custom(Rules(3, 2), drawn))
 
 
+def test_a_board_too_large_is_refused():
+    with pytest.raises(ValueError, match="boards that can be solved, not 4x4"):
+        evaluate_policy(make_player("greedy", Rules(4, 4)))
+
+
+def test_a_function_is_only_asked_where_there_is_something_to_decide():
+    def first(ranks, legal):
+        return [int(np.flatnonzero(row)[0]) for row in legal]
+
+    found = evaluate_policy(Custom(Rules(2, 2), first)).value
+    assert found == pytest.approx(float(evaluate_policy(Custom(Rules(2, 2), _first)).value))
+
+
+def _first(ranks, legal):
+    return legal.argmax(axis=1)
+
+
 def test_a_search_that_cuts_off_is_not_asked_about_canonical_boards_only():
     assert make_player("expectimax:depth=4,ties=split", Rules(3, 2)).symmetric
     assert not make_player("expectimax:depth=4,ties=split,cutoff=0.05", Rules(3, 2)).symmetric

@@ -147,7 +147,9 @@ def play_games(
     Whoever does not want more closes the iterator; games that are not over then are lost.
     """
     seed = chance.checked_seed(seed)
-    workers = checked_threads(threads) if player.parallel else 1
+    workers = checked_threads(threads)
+    if not player.parallel:
+        workers = 1
     prepare(player)
     done: queue.SimpleQueue[Played | BaseException | None] = queue.SimpleQueue()
     lock, stop = threading.Lock(), threading.Event()
@@ -292,6 +294,8 @@ def play_match(
     the number of games that are done.
     """
     games = chance.checked_seed(games, "games")
+    if games == 0:
+        raise ValueError("a match has at least one game")
     found = read_journal(journal, games) if journal else {}
     progress(len(found))
     missing = iter([index for index in range(games) if index not in found])

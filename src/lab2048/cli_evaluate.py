@@ -46,6 +46,7 @@ def players(as_json: JsonOption = False) -> None:
 
     from lab2048.player import format_value
     from lab2048.players import PLAYERS, player_class
+    from lab2048.search.heuristics import HEURISTICS
 
     found = {}
     for name in PLAYERS:
@@ -75,6 +76,9 @@ def players(as_json: JsonOption = False) -> None:
             text = f"    {each.name + '=' + default:22} {each.metadata['about']}{shown}"
             console.print(text, markup=False, soft_wrap=True)
     console.print("[bold]python:MODULE.FUNCTION[/]  your own player (see docs/methods.md)")
+    console.print("\nWhat a board may be worth to a search, heuristic=")
+    for heuristic, what in HEURISTICS.items():
+        console.print(f"    {heuristic:6} {what.about}", markup=False, soft_wrap=True)
     console.print("\nAs in: lab2048 evaluate greedy expectimax:depth=2,heuristic=snake --board 3x3")
 
 
@@ -115,8 +119,8 @@ def evaluate(  # noqa: PLR0913, PLR0917
     """
     from lab2048.chance import checked_seed
     from lab2048.game import Rules
-    from lab2048.measure import check_exact
     from lab2048.players import make_player
+    from lab2048.solve.policy import check_exact
 
     if as_json + as_csv + as_latex > 1:
         raise ValueError("only one of --json, --csv and --latex can be printed")
@@ -302,14 +306,16 @@ def _progress() -> Progress:
         TimeRemainingColumn,
     )
 
+    console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
 
 
@@ -328,7 +334,8 @@ def show_results(results: list[dict[str, Any]]) -> None:
     console = Console()
     console.print(results_grid(results, console.width))
     first = results[0]
-    words = [f"{first['games']:,} games a player on {first['board']}, seed {first['seed']}"]
+    games = "1 game" if first["games"] == 1 else f"{first['games']:,} games"
+    words = [f"{games} a player on {first['board']}, seed {first['seed']}"]
     words += ["+/-: 95%"]
     if any(each["optimal"] for each in results):
         words.append("loss: expected score given away a game (= exact, ~ sampled)")
@@ -381,10 +388,10 @@ def _columns(results: list[dict[str, Any]]) -> list[Column]:
     ]
     if any(each["exact"] for each in results):
         columns.append(
-            column("exact mean", 3, lambda e: number(e["exact"] and e["exact"]["value"]))
+            column("exact mean", 1, lambda e: number(e["exact"] and e["exact"]["value"]))
         )
     if any(each["optimal"] for each in results):
-        agrees = column("agrees", 2, lambda e: f"{e['optimal']['agreement']:.1%}")
+        agrees = column("agrees", 3, lambda e: f"{e['optimal']['agreement']:.1%}")
         columns += [column("loss", 1, loss_text), agrees]
     for place, tile in enumerate(telling_tiles(results)):
         columns.append((f"{tile}", 5 + place, [rate_text(each, tile) for each in results]))

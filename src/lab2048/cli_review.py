@@ -50,6 +50,8 @@ def replay(
     for record in read_records(path):
         count += 1
         moves += len(_turns(record, path, count))
+    if count == 0:
+        raise ValueError(f"{path} has no games")
     if as_json:
         print(json.dumps({"games": count, "moves": moves}))
     else:

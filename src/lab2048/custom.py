@@ -9,6 +9,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,12 +49,14 @@ class Custom(Player):
 
     @property
     def identity(self) -> str:
-        """The spec and the source of the function's module, as the user may have changed it."""
-        try:
-            source = inspect.getsource(inspect.getmodule(self.function) or self.function)
-        except (OSError, TypeError):
-            source = ""
-        return f"{self.spec} {hashlib.sha256(source.encode()).hexdigest()}"
+        """The spec, and the sources of its module and the function's: the user may change them."""
+        named = sys.modules.get(self.title.removeprefix(f"{self.name}:").rpartition(".")[0])
+        digest = hashlib.sha256()
+        for thing in (named, self.function, type(self.function)):
+            with suppress(OSError, TypeError):
+                module = inspect.getmodule(thing)
+                digest.update(inspect.getsource(module).encode() if module else b"")
+        return f"{self.spec} {digest.hexdigest()}"
 
     @property
     def draws(self) -> bool:
@@ -94,18 +97,27 @@ class Custom(Player):
         shifts = np.arange(rules.cells, dtype=np.uint64) * np.uint64(4)
         ranks = ((boards[:, None] >> shifts) & np.uint64(15)).astype(np.uint8)
         legal = legal_moves(boards, rules)
-        given = np.asarray(self.function(ranks.reshape(-1, rules.rows, rules.cols), legal.copy()))
-        return self._checked(given, legal, boards)
+        some = legal.any(axis=1)
+        chances = np.zeros((len(boards), 4))
+        if some.any():  # it is not asked about boards on which there is nothing to do
+            shown = ranks[some].reshape(-1, rules.rows, rules.cols)
+            answer = self.function(shown, legal[some])
+            try:
+                given = np.asarray(answer)
+            except ValueError as error:
+                raise PlayerError(f"{self.spec} returned no array: {error}") from None
+            chances[some] = self._checked(given, legal[some], boards[some])
+        return chances
 
     def _checked(self, given: NDArray[Any], legal: NDArray[np.bool_], boards: Words) -> Floats:
         """What the function returned, as chances; or a `PlayerError` that says what is wrong."""
-        n, some = len(boards), legal.any(axis=1)
+        n = len(boards)
         if given.shape == (n,) and given.dtype.kind in "iu":
-            wrong = some & ((given < 0) | (given > 3))
+            wrong = (given < 0) | (given > 3)
             if wrong.any():
                 self._refuse(f"direction {given[wrong][0]}, which is none of 0 to 3", boards[wrong])
             chances = np.zeros((n, 4))
-            chances[some, given[some]] = 1.0
+            chances[np.arange(n), given] = 1.0
         elif given.shape == (n, 4) and given.dtype.kind in "fiub":
             chances = given.astype(np.float64)
         else:
@@ -113,7 +125,6 @@ class Custom(Player):
                 f"{self.spec} returned an array of shape {given.shape} and type {given.dtype} for "
                 f"{n} boards; moves are ({n},) whole numbers, chances ({n}, 4) numbers"
             )
-        chances[~some] = 0.0
         broken = ~np.isfinite(chances).all(axis=1) | (chances < 0).any(axis=1)
         if broken.any():
             self._refuse("chances that are negative or not numbers", boards[broken])
@@ -123,10 +134,10 @@ class Custom(Player):
             move = ("up", "right", "down", "left")[int(illegal[where][0].argmax())]
             self._refuse(f"{move}, which is not legal", boards[where])
         sums = chances.sum(axis=1)
-        off = some & (np.abs(sums - 1) > 1e-6)
+        off = np.abs(sums - 1) > 1e-6
         if off.any():
             self._refuse(f"chances that add up to {sums[off][0]:g}, not 1", boards[off])
-        return chances / np.where(sums > 0, sums, 1.0)[:, None]
+        return np.asarray(chances / sums[:, None], np.float64)
 
     def _refuse(self, what: str, boards: Words) -> None:
         board = Board.from_packed(int(boards[0]), self.rules.rows, self.rules.cols)
@@ -153,7 +164,7 @@ def load(path: str, rules: Rules) -> Custom:
         found = importlib.import_module(module)
     except ImportError as error:
         raise PlayerError(f"python:{path[:60]}: {error}") from None
-    except Exception as error:  # whatever a user's module does when it is run
+    except (Exception, SystemExit) as error:  # whatever a user's module does when it is run
         raise PlayerError(f"python:{path[:60]}: {type(error).__name__}: {error}") from error
     function = getattr(found, name, None)
     if function is None:
@@ -170,7 +181,7 @@ def _guarded(function: Function, path: str) -> Function:
     def guarded(ranks: NDArray[np.uint8], legal: NDArray[np.bool_]) -> Any:
         try:
             return function(ranks, legal)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             raise PlayerError(
                 f"python:{path} failed: {type(error).__name__}: {error} "

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from lab2048.arena import Played, play_match, retrace
 from lab2048.game import Board, Direction, Rules
 from lab2048.player import Player
-from lab2048.solve.policy import Layer, evaluate_policy
-from lab2048.solve.problem import MAX_CELLS, Problem
+from lab2048.solve.policy import Layer, check_exact, evaluate_policy
+from lab2048.solve.problem import Problem
 from lab2048.solve.table import Table
 
 Floats = NDArray[np.float64]
@@ -124,8 +124,8 @@ def evaluate(
         "player": player.spec,
         "board": player.rules.name,
         "p4": player.rules.p4,
-        "games": games,
-        "seed": seed,
+        "games": len(match.games),
+        "seed": int(seed),
         **summarise(match.games),
         "moves_per_second": match.moves_per_second,
         "timed": player.timed,
@@ -136,13 +136,6 @@ def evaluate(
         judged = judge(match.games, seed, table)
         figures["optimal"] = against_table(judged, games, player.rules)
     return Evaluation(figures, match.games)
-
-
-def check_exact(player: Player) -> None:
-    """A `ValueError` if the exact value of a player cannot be told."""
-    if player.rules.cells > MAX_CELLS:
-        raise ValueError(f"exact values are for boards that can be solved, not {player.rules.name}")
-    player.probabilities(np.zeros(1, np.uint64))
 
 
 def _exactly(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -170,7 +171,7 @@ class Player:
 def _check(each: dataclasses.Field[Any], value: Any) -> None:
     """A `PlayerError` unless an option may have this value."""
     facts = each.metadata
-    if value == each.default:
+    if value is each.default:
         return
     if facts["choices"]:
         if value not in facts["choices"]:
@@ -179,7 +180,7 @@ def _check(each: dataclasses.Field[Any], value: Any) -> None:
     if isinstance(each.default, str):
         return
     whole = facts["kind"] != "seconds" and isinstance(each.default, int)
-    fits = isinstance(value, int) if whole else isinstance(value, int | float)
+    fits = isinstance(value, Integral if whole else Real)
     if isinstance(value, bool) or not fits or not facts["low"] <= value <= facts["high"]:
         kind = facts["kind"]
         low, high = (format_value(facts[end], kind) for end in ("low", "high"))
@@ -199,5 +200,5 @@ def format_value(value: Any, kind: str = "") -> str:
     if kind == "seconds" and isinstance(value, int | float):
         return f"{value * 1000:.12g}ms" if value < 1 else f"{value:.12g}s"
     if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+        return str(value)[:40]
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)[:40]

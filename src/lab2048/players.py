@@ -75,10 +75,10 @@ def make_player(spec: str, rules: Rules) -> Player:
 def parse_value(field: Field[Any], text: str) -> Any:
     """An option's value from its text; what is not a number of the right kind stays text."""
     if field.metadata["kind"] == "seconds":
-        found = re.fullmatch(r"([0-9.]+)\s*(us|ms|s)", text)
+        found = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(us|ms|s)", text)
         if not found:
             raise ValueError(f"{field.name} is a time such as 10ms or 0.5s, not {text[:40]!r}")
-        text = str(float(found[1]) * SECONDS[found[2]]) if found[1].count(".") < 2 else text
+        text = str(float(found[1]) * SECONDS[found[2]])
     kind: type[Any] = float if field.default is None else type(field.default)
     try:
         return kind(text)

@@ -81,9 +81,10 @@ class Record:
             facts = json.loads(line)
             if facts["format"] != FORMAT:
                 raise RecordError(f"format {short(facts['format'])}; this is format {FORMAT}")
-            rules = Rules(**facts["rules"])
+            rules = Rules(*(facts["rules"][name] for name in RULES))
             texts = [facts[name] for name in ("player", "moves", "spawns")]
             numbers = [facts[name] for name in ("index", "score", "max_tile")]
+            "".join(map(str, texts)).encode()  # or it could not be shown
         except RecordError:
             raise
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -95,8 +96,10 @@ class Record:
         player, moves, spawns = texts
         index, score, max_tile = numbers
         seed = facts.get("seed")
-        if seed is not None and not isinstance(seed, int):
-            raise RecordError("not a game: the seed is no number")
+        if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
+            raise RecordError("not a game: the seed is no whole number")
+        if min(numbers) < 0:
+            raise RecordError("not a game: a number is negative")
         return cls(rules, player, seed, index, score, max_tile, moves, spawns)
 
     def turns(self) -> Iterator[Turn]:

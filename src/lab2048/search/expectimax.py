@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from lab2048.board import OVERFLOW, Words, count, mix, reward_rows, slide_both, transpose
 from lab2048.game import Game
 from lab2048.jit import U, fragment
-from lab2048.player import Player, option, ties_option
+from lab2048.player import Player, PlayerError, option, ties_option
 from lab2048.search.heuristics import DEFAULT, HEURISTICS, Floats, evaluate, evaluator
 from lab2048.search.steps import make_moves, open_cells, spawning, steps, worth
 
@@ -405,6 +405,11 @@ class Expectimax(Player):
     about = "the best move on average over all spawns, some moves ahead"
     meaning = "expected value of the last board, by the heuristic, with rewards if they count"
     _own: threading.local = field(default_factory=threading.local, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.timed and self.depth != type(self).depth:
+            raise PlayerError("it has a depth or a time, not both")
 
     @property
     def timed(self) -> bool:

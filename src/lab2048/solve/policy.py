@@ -29,10 +29,12 @@ from numpy.typing import NDArray
 
 from lab2048.board import GOLDEN, Words, count, max_rank, slide, table
 from lab2048.board import Table as Slides
+from lab2048.game import Game
 from lab2048.jit import Kernels, U, fragment
 from lab2048.notation import checked_threads
 from lab2048.player import Floats, Player
 from lab2048.solve.expand import BLOCK, next_cells, open_block, potential, smallest
+from lab2048.solve.problem import MAX_CELLS
 
 Counts = NDArray[np.int64]
 
@@ -229,6 +231,13 @@ class Exact:
 Visit = Callable[[Layer], object]
 
 
+def check_exact(player: Player) -> None:
+    """A `ValueError` if the exact value of a player cannot be told."""
+    if player.rules.cells > MAX_CELLS:
+        raise ValueError(f"exact values are for boards that can be solved, not {player.rules.name}")
+    player.probabilities(np.array([Game(player.rules, 0).board.packed], np.uint64))
+
+
 def evaluate_policy(
     player: Player, *, threads: int | None = None, visit: Visit = lambda layer: None
 ) -> Exact:
@@ -238,7 +247,7 @@ def evaluate_policy(
     with every layer, youngest first.
     """
     workers = checked_threads(threads)
-    player.probabilities(np.zeros(1, np.uint64))  # who cannot tell is refused before the work
+    check_exact(player)
     exact = Exact()
     with ThreadPoolExecutor(workers) as pool:
         walk = Walk(player, pool)

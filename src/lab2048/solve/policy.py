@@ -273,6 +273,7 @@ class Walk:
         self._tiles = [(1, 1 - self.rules.p4), (2, self.rules.p4)]
         self.sums = np.zeros(ENDS + 16)
         self.ages: dict[int, list[Crowd]] = {}
+        self._spare: list[Edges] = []  # memory that is new costs as much as what is done in it
         cells = self.rules.cells
         for rank, weight in self._tiles:  # the first tile of the start; the second spawns on it
             keys = np.array([rank << 4 * cell for cell in range(cells)], np.uint64)
@@ -297,7 +298,7 @@ class Walk:
 
         def move(part: slice) -> tuple[Edges, Floats]:
             states, masses, chances = (array[part] for array in layer[1:])
-            edges, sums = new_edges(4 * len(states) + 1), np.zeros_like(self.sums)
+            edges, sums = self._edges(), np.zeros_like(self.sums)
             self._move_on(states, masses, chances, *self._slides, edges, sums)
             return edges, sums
 
@@ -315,7 +316,7 @@ class Walk:
                 continue
 
             def spawn(job: tuple[Words, Floats], rank: int = rank, weight: float = weight) -> Edges:
-                edges = new_edges(len(job[0]) * (self.rules.cells - 1) + 1)
+                edges = self._edges()
                 self._spawn_on(*job, U(rank), weight, edges)
                 return edges
 
@@ -333,7 +334,18 @@ class Walk:
                 crowd = self._add(each.keys[shard, :size], each.masses[shard, :size], crowd)
             return crowd
 
-        return list(self._pool.map(fill, range(SHARDS)))
+        filled = list(self._pool.map(fill, range(SHARDS)))
+        self._spare += edges
+        return filled
+
+    def _edges(self) -> Edges:
+        """Room for all that can follow the boards of a part, used before or new."""
+        try:
+            edges = self._spare.pop()
+        except IndexError:
+            return new_edges(PART * max(4, self.rules.cells - 1) + 1)
+        edges.sizes[:] = 0
+        return edges
 
     def _add(self, keys: Words, masses: Floats, crowd: Crowd) -> Crowd:
         """The crowd with more boards, or if they do not fit a larger one."""

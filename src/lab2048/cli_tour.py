@@ -158,5 +158,5 @@ def _wait(ahead: IO[str]) -> None:
     """Wait until the players of the next board are compiled."""
     from rich.console import Console
 
-    with Console(stderr=True).status("compiling the players"):
+    with Console(stderr=True).status("getting the players ready"):
         ahead.readline()

@@ -267,6 +267,7 @@ def test_moves_of_the_same_game_count_as_one():
     assert clustered_interval(np.zeros(10, int), right[:10]) is None
 
 
+@pytest.mark.slow
 def test_a_table_of_another_game_is_refused(tmp_path):
     make_table(Problem.of("2x2", gamma=0.5), tmp_path / "table")
     player = make_player("corner", Rules(2, 2))

@@ -121,8 +121,8 @@ def test_a_function_is_only_asked_where_there_is_something_to_decide():
     def first(ranks, legal):
         return [int(np.flatnonzero(row)[0]) for row in legal]
 
-    found = evaluate_policy(Custom(Rules(2, 2), first)).value
-    assert found == pytest.approx(float(evaluate_policy(Custom(Rules(2, 2), _first)).value))
+    found = evaluate_policy(Custom(Rules(3, 2), first)).value
+    assert found == pytest.approx(evaluate_policy(Custom(Rules(3, 2), _first)).value)
 
 
 def _first(ranks, legal):

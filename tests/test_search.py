@@ -228,8 +228,8 @@ def test_a_dead_end_may_be_avoided_at_any_price():
 
 
 def test_avoiding_dead_ends_without_a_future():
-    boards = positions(2, 2, 60)
-    found = values_of("sparse:depth=2,samples=0,gamma=0,terminal=avoid", Rules(2, 2), boards)
+    boards = positions(3, 2, 60)
+    found = values_of("sparse:depth=2,samples=0,gamma=0,terminal=avoid", Rules(3, 2), boards)
     for board, values in zip(boards, found, strict=True):
         assert values == {d: board.move(d).reward for d in board.legal_moves}
 

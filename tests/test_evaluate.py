@@ -67,6 +67,7 @@ def test_the_same_figures_in_other_forms(command, warm_home):
     assert float(row["reach_16"]) == found["reach"].get("16", {"rate": 0})["rate"]
     _, out, _ = command("evaluate", "greedy", *SMALL, "--latex")
     assert rf"\texttt{{greedy}} & {found['score']['mean']:,.1f}" in out
+    assert rf"& $\approx$ {found['optimal']['regret_per_game']['mean']:,.1f} &" in out
     _, out, _ = command("evaluate", "greedy", *SMALL)
     assert f"{found['score']['mean']:,.1f}" in out and f"{found['optimal']['agreement']:.1%}" in out
 
@@ -153,7 +154,7 @@ def test_parquet_holds_the_same_games(command, games, tmp_path):
     assert command("replay", str(path)) == command("replay", str(games))
     path.write_bytes(path.read_bytes()[:300])
     code, _, err = command("replay", str(path))
-    assert code == 2 and err.count("\n") == 1 and "games.parquet" in err
+    assert code == 2 and len(without_compiling(err)) == 1 and "games.parquet" in err
 
 
 # -- stopped on the way ------------------------------------------------------------------------
@@ -267,18 +268,24 @@ BAD = {
 }
 
 
+def without_compiling(err):
+    """What was said on stderr, but for the line that whoever compiles first gets to see."""
+    return [line for line in err.splitlines() if "compiling kernels" not in line]
+
+
 @pytest.mark.parametrize("line", BAD)
 def test_bad_input_is_answered_in_one_line(line, command, warm_home):
     code, out, err = command(*line.split())
     assert code == 2 and out == ""
-    assert err.startswith("lab2048: ") and err.count("\n") == 1
-    assert BAD[line] in err and len(err) < 250
+    (said,) = without_compiling(err)
+    assert said.startswith("lab2048: ") and BAD[line] in said and len(said) < 250
 
 
 @pytest.mark.slow
 def test_a_table_of_other_rules_is_refused(command, made, warm_home):
     code, _, err = command("evaluate", "greedy", "--board", "2x2", "--table", str(made))
-    assert code == 2 and err.count("\n") == 1 and "the games are scored on 2x2" in err
+    (said,) = without_compiling(err)
+    assert code == 2 and "the games are scored on 2x2" in said
 
 
 @pytest.mark.slow

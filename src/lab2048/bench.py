@@ -222,7 +222,7 @@ def match_speed(spec: str, games: int) -> dict[str, Any]:
     moves = statistics.fmean(len(game.moves) for game in found.games)
     return {
         "moves_per_second": round(speed),
-        "seconds_per_game": round(moves / speed * (os.cpu_count() or 1), 3),
+        "seconds_per_game": round(moves / speed * (os.cpu_count() or 1), 6),
     }
 
 

@@ -236,7 +236,7 @@ def bench_search(as_json: JsonOption = False) -> None:
         )
     for name in ("montecarlo_50", "mcts_200", "greedy"):
         row = figures[name]
-        speed = f"{row['moves_per_second']:,} moves/s, {row['seconds_per_game']:g} s a game"
+        speed = f"{row['moves_per_second']:,} moves/s, {row['seconds_per_game']:.2g} s a game"
         table.add_row(f"games of {name.replace('_', ', ')} on 4x4", speed)
     for spec, seconds in figures["exact_3x3_seconds"].items():
         table.add_row(f"exact value of {spec} on 3x3", f"{seconds:.1f} s")

@@ -497,7 +497,10 @@ def csv_table(results: list[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
-MARKS = str.maketrans({"=": "", "~": r"\approx ", ",": "{,}"})
+def _latex_loss(result: dict[str, Any]) -> str:
+    """A loss; one that is sampled has a sign before it."""
+    shown, mark = loss_text(result).split()
+    return rf"$\approx$ {shown}" if mark == "~" else shown
 
 
 def latex_table(results: list[dict[str, Any]]) -> str:
@@ -515,7 +518,7 @@ def latex_table(results: list[dict[str, Any]]) -> str:
             r"\texttt{" + str(row["player"]).replace("_", r"\_") + "}",
             f"{row['mean']:,.1f}",
             rf"$\pm$ {half_width(ends)}" if ends[0] is not None else "",
-            "" if each["optimal"] is None else f"${loss_text(each).translate(MARKS)}$",
+            "" if each["optimal"] is None else _latex_loss(each),
             "" if row["agreement"] is None else rf"{100 * row['agreement']:.2f}\%",
         ]
         lines.append(" & ".join(cells) + r" \\")

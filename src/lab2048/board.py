@@ -279,6 +279,41 @@ def slide_both(board: U, both: Pairs, rows: int, cols: int) -> tuple[U, U]:
     return first, last
 
 
+@cache
+def lines(length: int) -> Words:
+    """The table of the lines of a length with all that a search wants; a stub where there is none.
+
+    From the lowest bit on: the line slid to its first cell, slid to its last, and the reward.
+    """
+    if length > LONGEST_TABLE:
+        return np.zeros(1, np.uint64)
+    n, made = U(4 * length), table(length).astype(np.uint64).reshape(3, -1)
+    found: Words = made[0] | (made[1] << n) | ((made[2] & ~U(OVERFLOW)) << (n + n))
+    return found
+
+
+@fragment
+def slide_lines(board: U, lines: Words, rows: int, cols: int) -> tuple[U, U, U]:
+    """All rows slid to their first cell, and to their last, and the reward of either.
+
+    Two 32768s become one: there is nothing above it.
+    """
+    line = (U(1) << U(4 * cols)) - U(1)
+    first = last = gained = U(0)
+    for r in range(rows):
+        place = U(4 * cols * r)
+        row = (board >> place) & line
+        if cols <= LONGEST_TABLE:
+            entry = lines[row]
+            gained += entry >> U(8 * cols)
+        else:
+            entry = slid_pair(row, cols)
+            gained += slide_line(row, cols)[1] & ~U(OVERFLOW)
+        first |= (entry & line) << place
+        last |= ((entry >> U(4 * cols if cols <= LONGEST_TABLE else 32)) & line) << place
+    return first, last, gained
+
+
 @inline("uint64(uint64, int64, int64)")
 def transpose(board: U, rows: int, cols: int) -> U:
     """The board of `cols` rows whose cell (c, r) is this one's (r, c)."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import lab2048
-from lab2048 import cli_evaluate, cli_probe, cli_review, cli_solve, cli_tour
+from lab2048 import cli_evaluate, cli_probe, cli_review, cli_solve, cli_tour, cli_train
 from lab2048.game import P4
 from lab2048.options import BoardOption, FourOption, GammaOption, JsonOption, SeedOption
 
@@ -32,6 +32,7 @@ app.add_typer(cli_solve.app)
 app.add_typer(cli_evaluate.app)
 app.add_typer(cli_review.app)
 app.add_typer(cli_tour.app)
+app.add_typer(cli_train.app, name="train")
 app.add_typer(bench_app, name="bench")
 
 STOPPED = 130

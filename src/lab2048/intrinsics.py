@@ -18,6 +18,7 @@ from lab2048.jit import IN_PYTHON, U
 
 Words = NDArray[np.uint64]
 Counts = NDArray[np.int64]
+Weights = NDArray[np.float32]
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -56,6 +57,49 @@ def _prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
     return context.get_dummy_value()
 
 
+def _extract(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    word = ir.IntType(64)
+    call = ir.FunctionType(word, [word, word])
+    function = cgutils.get_or_insert_function(builder.module, call, "llvm.x86.bmi.pext.64")
+    return builder.call(function, arguments)
+
+
+def _has_extract() -> bool:
+    """Whether the processor gathers bits in one quick instruction."""
+    if IN_PYTHON:
+        return False
+    from llvmlite import binding
+
+    slow = ("znver1", "znver2", "bdver4")  # they have it, and take hundreds of cycles
+    return bool(binding.get_host_cpu_features().get("bmi2")) and (
+        binding.get_host_cpu_name() not in slow
+    )
+
+
+HAS_EXTRACT = _has_extract()
+
+
+def _coherent(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    real, number = ir.FloatType(), ir.IntType(32)
+    four, step = ir.VectorType(real, 4), arguments[2]
+    pointer = _pointer(context, builder, signature, arguments)
+    pointer = builder.bitcast(pointer, four.as_pointer())
+    record = builder.load(pointer, align=4)
+    change, distance = (builder.extract_element(record, number(at)) for at in (1, 2))
+    size = builder.fneg(step)
+    size = builder.select(builder.fcmp_ordered(">", step, real(0)), step, size)
+    sum_size = builder.select(
+        builder.fcmp_ordered(">", change, real(0)), change, builder.fneg(change)
+    )
+    fresh = builder.fcmp_ordered("==", distance, real(0))
+    rate = builder.select(fresh, real(1), builder.fdiv(sum_size, distance))
+    added = ir.Constant(four, [real(0), real(0), real(0), real(1)])
+    for at, what in enumerate((builder.fmul(rate, step), step, size)):
+        added = builder.insert_element(added, what, number(at))
+    builder.store(builder.fadd(record, added), pointer, align=4)
+    return context.get_dummy_value()
+
+
 if IN_PYTHON:
 
     def load_fresh(array: Counts, place: int) -> int:
@@ -72,6 +116,16 @@ if IN_PYTHON:
 
     def prefetch(words: Words, place: U) -> None:
         """Have the words at a place brought near, for they are needed soon."""
+
+    def extract_bits(word: U, mask: U) -> U:
+        """Not used; see HAS_EXTRACT."""
+        raise NotImplementedError
+
+    def coherent_step(weights: Weights, at: U, step: np.float32) -> None:
+        """Change a weight by temporal coherence; see the other one."""
+        change, distance = weights[at + U(1)], weights[at + U(2)]
+        rate = abs(change) / distance if distance != 0 else np.float32(1)
+        weights[at : at + U(4)] += np.array([rate * step, step, abs(step), 1], np.float32)
 
 else:
 
@@ -94,3 +148,18 @@ else:
     def prefetch(context: Any, words: Any, place: Any) -> Any:
         """Have the words at a place brought near, for they are needed soon."""
         return types.void(words, place), _prefetch
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def coherent_step(context: Any, weights: Any, at: Any, step: Any) -> Any:
+        """Change a weight by temporal coherence: all four numbers that it has, in one go.
+
+        They are the weight, the sum of the steps so far, the sum of their sizes, and how many there
+        were. The weight changes by the step times the size of the first sum over the second, which
+        counts as 1 at first.
+        """
+        return types.void(weights, at, step), _coherent
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def extract_bits(context: Any, word: Any, mask: Any) -> Any:
+        """The bits of a word that a mask has, next to each other; only if HAS_EXTRACT."""
+        return types.uint64(word, mask), _extract

@@ -42,9 +42,13 @@ _KEPT_FOLDERS = 3
 _one_at_a_time = threading.RLock()
 
 
-def kernel(signature: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Compile a function for this one signature, from the cache where it is there."""
-    return _compiled(signature)
+def kernel(signature: Any, *, lean: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Compile a function for this one signature, from the cache where it is there.
+
+    A `lean` kernel makes no arrays and so does not count who refers to one, which takes two atomic
+    operations for every array that it hands on.
+    """
+    return _compiled(signature, _nrt=False) if lean else _compiled(signature)
 
 
 def inline(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -70,13 +74,14 @@ class Kernels:
     the constants make different, is part of their names there.
     """
 
-    def __init__(self, name: str, **constants: object) -> None:
+    def __init__(self, name: str, lean: bool = False, **constants: object) -> None:
         self.name = name
+        self.lean = lean
         self._bound: dict[str, Any] = dict(constants)
 
-    def more(self, name: str) -> Kernels:
+    def more(self, name: str, lean: bool = False, **constants: object) -> Kernels:
         """A copy, to add kernels to that go by the same names as others."""
-        return Kernels(f"{self.name}.{name}", **self._bound)
+        return Kernels(f"{self.name}.{name}", lean, **{**self._bound, **constants})
 
     def add(
         self, function: Callable[P, T], signature: Any, name: str = "", **constants: object
@@ -88,7 +93,7 @@ class Kernels:
         copy = FunctionType(function.__code__, names, name)
         copy.__qualname__ = f"{self.name}.{name}"
         copy.__doc__ = function.__doc__
-        made = kernel(signature)(copy)
+        made = kernel(signature, lean=self.lean)(copy)
         names[name] = self._bound[name] = made
         return cast(Callable[P, T], made)
 

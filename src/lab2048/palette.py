@@ -1,6 +1,8 @@
-"""The colours of the tiles, in the terminal and in pictures."""
+"""The colours of the tiles, in the terminal and in pictures, and of lines in plots."""
 
 from __future__ import annotations
+
+from typing import Any
 
 Colour = tuple[int, int, int]
 
@@ -38,3 +40,26 @@ def tile_colour(rank: int) -> Colour:
 def text_colour(rank: int) -> Colour:
     """The colour of the number on that tile."""
     return (75, 65, 55) if rank <= 6 else (255, 255, 255)
+
+
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#7f7f7f",
+    "#000000",
+    "#8c564b",
+    "#9467bd",
+    "#bcbd22",
+    "#17becf",
+)
+MARKERS = "osD^vP*XhH<>"
+
+
+def line_style(number: int) -> dict[str, Any]:
+    """How the line with a number looks in a plot: a colour and a mark of its own."""
+    look = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+    return {**look, "ms": 4.5, "lw": 1.3}

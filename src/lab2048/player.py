@@ -71,17 +71,19 @@ class Player:
 
     @classmethod
     def options(cls) -> list[dataclasses.Field[Any]]:
-        """The fields that are options."""
-        return [each for each in dataclasses.fields(cls) if "about" in each.metadata]
+        """The fields that are options; first what is given without its name."""
+        found = [each for each in dataclasses.fields(cls) if "about" in each.metadata]
+        return sorted(found, key=lambda each: each.metadata["kind"] != "name")
 
     @property
     def spec(self) -> str:
         """The text that makes this player: its name and the options that are not the usual."""
-        chosen = [
-            f"{each.name}={format_value(getattr(self, each.name), each.metadata['kind'])}"
-            for each in self.options()
-            if getattr(self, each.name) != each.default
-        ]
+        chosen = []
+        for each in self.options():
+            found, kind = getattr(self, each.name), each.metadata["kind"]
+            if found != each.default:
+                text = format_value(found, kind)
+                chosen.append(text if kind == "name" else f"{each.name}={text}")
         return f"{self.name}:{','.join(chosen)}" if chosen else self.name
 
     @property

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lab2048.game import Rules
+from lab2048.wording import nearest
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -25,6 +24,7 @@ PLAYERS = {
     "sparse": "lab2048.search.sampling:Sparse",
     "montecarlo": "lab2048.search.rollout:MonteCarlo",
     "mcts": "lab2048.search.mcts:TreeSearch",
+    "ntuple": "lab2048.learn.play:NTuple",
     "optimal": "lab2048.solve.optimal:Optimal",
 }
 """Where the class of each player is; it is imported when it is needed."""
@@ -55,10 +55,14 @@ def make_player(spec: str, rules: Rules) -> Player:
         return load(rest, rules)
     cls = player_class(name)
     fields = {each.name: each for each in cls.options()}
+    unnamed = next((each.name for each in cls.options() if each.metadata["kind"] == "name"), "")
     given: dict[str, Any] = {}
-    for part in rest.split(",") if rest else []:
+    for place, part in enumerate(rest.split(",") if rest else []):
         option, equals, text = part.partition("=")
         option = option.strip()
+        if unnamed and place == 0 and not equals:
+            given[unnamed] = option
+            continue
         if option not in fields:
             options = nearest(option, fields) if fields else "it has none"
             raise ValueError(f"{name} has no option {option[:40]!r}; {options}")
@@ -84,9 +88,3 @@ def parse_value(field: Field[Any], text: str) -> Any:
         return kind(text)
     except ValueError:
         return text
-
-
-def nearest(word: str, words: Iterable[str]) -> str:
-    """A hint: the nearest of some words, or all of them."""
-    near = difflib.get_close_matches(word, words, n=1)
-    return f"did you mean {near[0]}?" if near else f"there is {', '.join(words)}"

@@ -19,25 +19,11 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 import lab2048
 from lab2048.home import replacing, write_atomically
 from lab2048.measure import order, reach_rate
+from lab2048.palette import line_style
 from lab2048.solve.plots import STYLE
 
 Result = dict[str, Any]
 
-COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#e69f00",
-    "#56b4e9",
-    "#7f7f7f",
-    "#000000",
-    "#8c564b",
-    "#9467bd",
-    "#bcbd22",
-    "#17becf",
-)
-MARKERS = "osD^vP*XhH<>"
 WIDTH = 8.0
 
 PAGE = """<!doctype html>
@@ -219,8 +205,7 @@ def figures(group: Sequence[Result]) -> Iterator[tuple[str, str, Figure]]:
 def _styles(group: Sequence[Result]) -> Iterator[tuple[Result, dict[str, Any]]]:
     """Each player with a colour and a mark of its own."""
     for number, each in enumerate(group):
-        look = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
-        yield each, {**look, "ms": 4.5, "lw": 1.3, "label": each["player"]}
+        yield each, {**line_style(number), "label": each["player"]}
 
 
 def _scores(group: Sequence[Result]) -> Figure:

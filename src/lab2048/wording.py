@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 def number(value: float | None) -> str:
     """A value with as many digits as tell something."""
@@ -43,3 +46,9 @@ def duration(seconds: float) -> str:
 def precise(value: float) -> str:
     """A value with the digits that tell moves apart; a small one with more of them."""
     return f"{value:,.4f}" if abs(value) >= 0.01 or value == 0 else f"{value:.3g}"
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """A hint: the nearest of some words, or all of them."""
+    near = difflib.get_close_matches(word, words, n=1)
+    return f"did you mean {near[0]}?" if near else f"there is {', '.join(words)}"

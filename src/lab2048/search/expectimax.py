@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from lab2048.board import OVERFLOW, Words, count, mix, reward_rows, slide_both, transpose
 from lab2048.game import Game
-from lab2048.jit import U, fragment
+from lab2048.jit import Kernels, U, fragment
 from lab2048.player import Player, PlayerError, option, ties_option
 from lab2048.search.heuristics import DEFAULT, HEURISTICS, Floats, evaluate, evaluator
-from lab2048.search.steps import make_moves, open_cells, spawning, steps, worth
+from lab2048.search.steps import Spawning, make_moves, open_cells, spawning, steps, worth
 
 Counts = NDArray[np.int64]
 
@@ -104,9 +104,9 @@ try_turned = try_slides
 """The same with TURNED."""
 
 
-def best_moves(lanes: Words, by: Any, best: Floats) -> None:
+def best_moves(lanes: Words, filled: int, by: Any, best: Floats) -> None:
     """The best Q of a single move on the board of every lane; the value of a dead end if there is
-    no move.
+    no move. (Lanes that are not filled go along.)
 
     The boards are the first row of `lanes`; the other four are to work in. So is the second of
     `best`, whose first gets the result.
@@ -203,11 +203,11 @@ def last_values(
                 boards[filled], weights[filled], wanted[filled] = after | (tile << U(1)), four, i
                 filled += 1
             if filled > LANES - 2:
-                best_moves(memory.lanes, by, memory.best)
+                best_moves(memory.lanes, filled, by, memory.best)
                 add_lanes(filled, weights, wanted, memory, out)
                 filled = 0
     if filled:
-        best_moves(memory.lanes, by, memory.best)
+        best_moves(memory.lanes, filled, by, memory.best)
         add_lanes(filled, weights, wanted, memory, out)
     for i in range(len(afters)):
         if fresh[i]:
@@ -363,14 +363,23 @@ def root_values(states: Words, depth: int, by: Any, spawns: Any, memory: Any, ou
 def search_kernel(rows: int, cols: int) -> Callable[..., None]:
     """`root_values` for a board."""
     board = steps(rows, cols)
-    by, spawns, memory = board.by, board.spawns, numba.typeof(new_memory(1))
-    words, floats, whole = types.uint64[::1], types.float64[::1], types.int64
+    words, floats = types.uint64[::1], types.float64[::1]
     kernels = board.kernels.more("expectimax")
-    grid, lanes = types.float64[:, ::1], types.uint64[:, ::1]
-    slides = types.void(words, words, by, words, floats)
+    slides = types.void(words, words, board.by, words, floats)
     kernels.add(try_slides, slides)
     kernels.add(try_slides, slides, "try_turned", TURNED=True)
-    kernels.add(best_moves, types.void(lanes, by, grid))
+    kernels.add(best_moves, types.void(*BEST_MOVES[:2], board.by, BEST_MOVES[2]))
+    return add_search(kernels, board.by, board.spawns)
+
+
+BEST_MOVES = (types.uint64[:, ::1], types.int64, types.float64[:, ::1])
+"""What `best_moves` is given, besides the evaluator."""
+
+
+def add_search(kernels: Kernels, by: Any, spawns: Any) -> Callable[..., None]:
+    """Add the search to kernels that have `make_moves`, `open_cells`, `worth` and `best_moves`."""
+    words, floats, whole = types.uint64[::1], types.float64[::1], types.int64
+    memory, grid = numba.typeof(new_memory(1)), types.float64[:, ::1]
     kernels.add(last_values, types.void(words, floats, by, spawns, memory, floats))
     kernels.add(value_unlikely, types.void(words, floats, by, spawns, memory, floats))
     kernels.add(expand, whole(types.uint64, by, spawns, types.int64[::1], floats, words))
@@ -386,24 +395,27 @@ UNLIKELY = 0.003
 FIRST_RATE = 1e7
 
 
+def time_option() -> Any:
+    """The option for the time a move."""
+    about = "time a move, in place of a depth"
+    return option(None, about, low=1e-4, high=3600, kind="seconds")
+
+
+def cutoff_option() -> Any:
+    """The option for what is too unlikely to look into."""
+    about = f"do not look into what is less likely; {UNLIKELY} with a time, else 0"
+    return option(None, about, low=0, high=1)
+
+
 @dataclass(frozen=True, eq=False)
-class Expectimax(Player):
-    """Expectimax to a depth, or as deep as a time allows."""
+class Searcher(Player):
+    """A player that looks ahead to a depth, or as deep as a time allows, with some evaluator."""
 
     depth: int = option(3, "own moves to look ahead", low=1, high=DEEPEST)
-    time: float | None = option(
-        None, "time a move, in place of a depth", low=1e-4, high=3600, kind="seconds"
-    )
-    cutoff: float | None = option(
-        None, f"do not look into what is less likely; {UNLIKELY} with a time, else 0", low=0, high=1
-    )
-    heuristic: str = option(DEFAULT, "what the last board is worth", choices=tuple(HEURISTICS))
-    cells: int = option(0, "spawns only on so many cells (Zhou); 0: on all", low=0, high=16)
+    time: float | None = time_option()
+    cutoff: float | None = cutoff_option()
     ties: str = ties_option()
 
-    name = "expectimax"
-    about = "the best move on average over all spawns, some moves ahead"
-    meaning = "expected value of the last board, by the heuristic, with rewards if they count"
     _own: threading.local = field(default_factory=threading.local, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -417,19 +429,25 @@ class Expectimax(Player):
 
     @property
     def symmetric(self) -> bool:
-        if self.cutoff:  # what is cut off depends on the way a board was come to first
-            return False
-        return self.splits and not self.cells and HEURISTICS[self.heuristic].symmetric
+        # what is cut off depends on the way a board was come to first
+        return self.splits and not self.cutoff
 
     def prepare(self) -> None:
         """Compile, without thinking as long as a move may take."""
         replace(self, time=None, depth=2).choose(Game(self.rules, 0).board)
 
+    def search(self) -> tuple[Callable[..., None], Any]:
+        """The kernel that searches, and what it values boards by."""
+        raise NotImplementedError
+
+    def spawns(self, cutoff: float) -> Spawning:
+        """The spawns that it looks at."""
+        return spawning(self.rules, cutoff)
+
     def values_many(self, boards: Words, words: Words) -> Floats:
-        search = search_kernel(self.rules.rows, self.rules.cols)
-        by = evaluator(self.heuristic, self.rules)
+        search, by = self.search()
         usual = UNLIKELY if self.timed else 0.0
-        spawns = spawning(self.rules, usual if self.cutoff is None else self.cutoff, self.cells)
+        spawns = self.spawns(usual if self.cutoff is None else self.cutoff)
         out = np.empty((len(boards), 4))
         if self.timed:
             for i in range(len(boards)):
@@ -449,7 +467,7 @@ class Expectimax(Player):
         """Search deeper and deeper until the time is up; what is not finished does not count."""
         assert self.time is not None
         end = time.perf_counter() + self.time
-        search = search_kernel(self.rules.rows, self.rules.cols)
+        search, _ = self.search()
         memory = self.memory(DEEPEST)
         found = np.empty_like(out)
         rate: float = getattr(self._own, "rate", FIRST_RATE)  # moves a second
@@ -469,3 +487,26 @@ class Expectimax(Player):
             if time.perf_counter() >= end:
                 break
         self._own.rate = rate
+
+
+@dataclass(frozen=True, eq=False)
+class Expectimax(Searcher):
+    """Expectimax to a depth, or as deep as a time allows."""
+
+    heuristic: str = option(DEFAULT, "what the last board is worth", choices=tuple(HEURISTICS))
+    cells: int = option(0, "spawns only on so many cells (Zhou); 0: on all", low=0, high=16)
+
+    name = "expectimax"
+    about = "the best move on average over all spawns, some moves ahead"
+    meaning = "expected value of the last board, by the heuristic, with rewards if they count"
+
+    @property
+    def symmetric(self) -> bool:
+        return super().symmetric and not self.cells and HEURISTICS[self.heuristic].symmetric
+
+    def spawns(self, cutoff: float) -> Spawning:
+        return spawning(self.rules, cutoff, self.cells)
+
+    def search(self) -> tuple[Callable[..., None], Any]:
+        rules = self.rules
+        return search_kernel(rules.rows, rules.cols), evaluator(self.heuristic, rules)

@@ -1,0 +1,465 @@
+"""The commands that train players."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lab2048.cli_evaluate import say, table_for
+from lab2048.game import P4
+from lab2048.options import JsonOption
+from lab2048.wording import size
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from lab2048.game import Rules
+    from lab2048.lanes import Counts
+    from lab2048.learn.runs import Goal, Record
+    from lab2048.learn.training import Settings, Training
+    from lab2048.solve.table import Table
+
+app = typer.Typer(help="Train a player, or list and pack what was trained.", no_args_is_help=True)
+
+FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
+
+
+def counted(text: str) -> int:
+    """A number of games such as 5000, 200k or 1.5M."""
+    found = re.fullmatch(r"([0-9]+\.?[0-9]*)([kKmM]?)", text.strip())
+    value = float(found[1]) * FACTORS[found[2].lower()] if found else 0
+    if not 1 <= value <= 1e12 or value != int(value):
+        raise ValueError(f"a number of games is such as 5000, 200k or 1M, not {text[:40]!r}")
+    return int(value)
+
+
+# -- train ntuple --------------------------------------------------------------------------------
+
+
+@app.command()
+def ntuple(  # noqa: PLR0913, PLR0917
+    board: Annotated[
+        str | None,
+        typer.Option("--board", metavar="RxC", help="The board's size; 4x4."),
+    ] = None,
+    p4: Annotated[float | None, typer.Option("--p4", help="The chance of a 4.")] = None,
+    network: Annotated[
+        str | None,
+        typer.Option("--network", help="A name such as 4x6, or tuples of cells in hexadecimal."),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="td, tc, otd, otc, td+tc, otd+tc, state or q.")
+    ] = None,
+    episodes: Annotated[
+        str | None, typer.Option("--episodes", metavar="N", help="Games, such as 5000, 200k or 1M.")
+    ] = None,
+    minutes: Annotated[float | None, typer.Option("--minutes", help="Or how long.")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="NAME", help="The name that it gets.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with it.")] = False,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, max=100, help="Trainings, each with a seed of its own.")
+    ] = 1,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="TABLE", help="Measure it against a table.")
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", min=1, max=1024, help="As many as cores; 1 below 12 cells."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of the games; 1.")] = None,
+    order: Annotated[
+        str | None, typer.Option("--order", help="Learn backward, after a game, or forward.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option("--rate", help="How fast to learn; 0.1, for tc 1.")
+    ] = None,
+    initial: Annotated[
+        float | None, typer.Option("--initial", help="What boards are worth at first (otd, otc).")
+    ] = None,
+    gamma: Annotated[float | None, typer.Option("--gamma", help="Discount a move.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="The chance of a random move (q).")
+    ] = None,
+    block: Annotated[
+        str | None, typer.Option("--block", metavar="N|log", help="Games between two lines.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the curve: .svg, .png.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train an n-tuple network by temporal-difference learning.
+
+    Stop it with Ctrl-C; --resume goes on. What was learnt plays as ntuple:NAME.
+    """
+    from lab2048.home import check_target
+    from lab2048.learn.runs import Goal
+
+    if (episodes is None) == (minutes is None):
+        raise ValueError("a training lasts for --episodes or for --minutes")
+    if minutes is not None and not 0 < minutes <= 1e6:
+        raise ValueError(f"--minutes is a number above 0, not {minutes:g}")
+    goal = Goal(
+        counted(episodes) if episodes is not None else None,
+        60 * minutes if minutes is not None else None,
+    )
+    if plot is not None:
+        if plot.suffix not in (".svg", ".png", ".pdf"):
+            raise ValueError(f"a picture is .svg, .png or .pdf, not {plot.name[:40]!r}")
+        check_target(plot)
+    given = {
+        "board": board, "p4": p4, "network": network, "method": method, "rate": rate,
+        "initial": initial, "gamma": gamma, "epsilon": epsilon, "order": order, "seed": seed,
+    }  # fmt: skip
+    plans = [planned(given, out, resume, run, runs, threads) for run in range(runs)]
+    with ExitStack() as stack:
+        table = None
+        if against is not None:
+            table = stack.enter_context(table_against(against, plans[0].settings.rules))
+        results = [train(plan, goal, block, table) for plan in plans]
+        perfect = table.start_value["start"] if table is not None else None
+    if plot is not None:
+        from lab2048.learn.curves import plot_curves
+
+        plot_curves({plans[0].settings.method: [each["log"] for each in results]}, plot, perfect)
+        say(f"wrote {plot}")
+    if as_json:
+        print(json.dumps(results))
+        return
+    for result in results:
+        show(result)
+    if runs > 1:
+        show_runs(results)
+
+
+def table_against(name: str, rules: Rules) -> Table:
+    """The table of the board, which is made now if that takes no time, or another by its name."""
+    from lab2048.solve.problem import Problem
+    from lab2048.solve.table import command_for
+
+    found = table_for(rules, None if name == rules.name else name)
+    if found is None:
+        command = command_for(Problem.of(rules))
+        raise ValueError(f"there is no table {name}; make it with: {command}")
+    return found
+
+
+class Plan:
+    """A training that is about to begin, or to go on."""
+
+    def __init__(self, name: str, settings: Settings, make: Callable[[], Training]) -> None:
+        self.name, self.settings, self.make = name, settings, make
+
+
+def planned(
+    given: dict[str, Any], out: str | None, resume: bool, run: int, runs: int, threads: int | None
+) -> Plan:
+    """What the options ask for, or a `ValueError`."""
+    from lab2048.learn.training import Training
+    from lab2048.learn.weights import FILE, network_folder, read_facts, read_weights
+
+    settings = None if resume and out else settings_of(given, run)
+    if out is None:
+        assert settings is not None
+        network = settings.network.name.replace(" ", "_")
+        out = f"{settings.rules.name}-{network}-{settings.method}"
+    name = f"{out}-{run + 1}" if runs > 1 else out
+    path = network_folder(name) / FILE
+    if not path.exists():
+        if resume:
+            raise ValueError(f"there is no network {name} to go on with")
+        settings = settings or settings_of(given, run)
+        return Plan(name, settings, partial(Training, settings, threads))
+    if not resume:
+        raise ValueError(
+            f"there is a network {name} already: --resume goes on with it, --out has another name"
+        )
+    settings = resumed_settings(read_facts(path), given, name, run)
+    return Plan(
+        name,
+        settings,
+        lambda: Training.resumed(settings, read_weights(path, learning=True), threads),
+    )
+
+
+def settings_of(given: dict[str, Any], run: int) -> Settings:
+    """The settings that options ask for."""
+    from lab2048.game import Rules
+    from lab2048.learn.ntuple import Network
+    from lab2048.learn.training import Settings, usual_initial, usual_network
+
+    found = {name: value for name, value in given.items() if value is not None}
+    rules = Rules.parse(found.pop("board", "4x4"), found.pop("p4", P4))
+    network = Network.of(found.pop("network", usual_network(rules)), rules)
+    method = found.pop("method", "tc")
+    found.setdefault("order", "forward" if method == "q" else "backward")
+    found.setdefault("initial", usual_initial(rules) if method.startswith("o") else 0.0)
+    found["seed"] = found.get("seed", 1) + run
+    return Settings(rules, network, method, **found)
+
+
+def resumed_settings(facts: dict[str, Any], given: dict[str, Any], name: str, run: int) -> Settings:
+    """The settings of a training that goes on; a `ValueError` if options ask for others."""
+    from lab2048.learn.training import Settings
+
+    before = Settings.from_facts(facts)
+    asked = {key: value for key, value in given.items() if value is not None}
+    known = {**facts, "network": before.network.name}
+    for key, value in asked.items():
+        expected = value + run if key == "seed" else value
+        if expected != known[key]:
+            raise ValueError(f"{name} was begun with --{key} {known[key]}, not {value}")
+    return before
+
+
+def train(plan: Plan, goal: Goal, block: str | None, table: Table | None) -> dict[str, Any]:
+    """Train, with progress on stderr; what is known about it at the end."""
+    from lab2048.learn.runs import block_size, check_room, run
+    from lab2048.learn.truth import distance
+    from lab2048.learn.weights import network_folder
+
+    training = plan.make()
+    folder = network_folder(plan.name)
+    check_room(training, folder)
+    size = block_size(block, goal, table is not None)
+    introduce(plan, training)
+    with stopping(training), _progress() as bar:
+        task = bar.add_task(plan.name, total=1.0)
+
+        def moved(done: int) -> None:
+            bar.update(task, completed=goal.share_at(training, done))
+
+        def tell(record: Record) -> None:
+            bar.console.print(line_of(record), markup=False, highlight=False, soft_wrap=True)
+
+        records = run(
+            training,
+            goal,
+            folder,
+            block=size,
+            tell=tell,
+            say=say,
+            progress=moved,
+            measure=None if table is None else partial(distance, table=table),
+        )
+    if training.stopped:
+        say(f"stopped after {training.games:,} games; --resume goes on from there")
+        raise KeyboardInterrupt
+    return {
+        "name": plan.name,
+        **training.stored().facts,
+        "log": records,
+        "by_tile": by_tile(training.recent),
+    }
+
+
+@contextmanager
+def stopping(training: Training) -> Iterator[None]:
+    """Let Ctrl-C end a training in good order; a second one ends it at once."""
+
+    def stop(number: int, frame: object) -> None:
+        training.stopped = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def introduce(plan: Plan, training: Training) -> None:
+    """Say what is about to happen."""
+    settings, network = plan.settings, plan.settings.network
+    say(
+        f"{plan.name}: {settings.rules.name}, {len(network.tuples)} tuples "
+        f"({' '.join(network.tuples)}), {network.size:,} weights, {size(training.weights.nbytes)}; "
+        f"{settings.method}, {settings.order}, seed {settings.seed}, {training.threads} "
+        f"thread{'s' * (training.threads > 1)}"
+    )
+    if training.games:
+        say(f"going on after {training.games:,} games")
+
+
+def line_of(record: Record) -> str:
+    """A block of games in a line."""
+    text = (
+        f"{record['games']:>11,} games  {record['phase']:3}  mean {record['mean']:>9,.0f}  "
+        f"max {record['max']:>7,}  {record['moves_per_second'] / 1e6:5.2f} M moves/s "
+    )
+    for tile, share in list(record["reach"].items())[-4:]:
+        text += f"  {tile}: {100 * share:.1f}%"
+    if "exact" in record:
+        exact = record["exact"]
+        text += (
+            f"\n{'exactly':>17}       mean {exact['mean']:>9,.1f}  regret {exact['regret']:,.1f}  "
+            f"{100 * exact['share']:.2f}% of perfect; values off by {exact['error']:,.1f}"
+        )
+    return text
+
+
+def by_tile(results: Counts) -> list[dict[str, Any]]:
+    """Games by their largest tile: how many, how they were, and how many made at least this one."""
+    found = []
+    for rank in sorted(set(results[:, 2].tolist())):
+        games = results[results[:, 2] == rank]
+        found.append(
+            {
+                "tile": 1 << rank,
+                "games": len(games),
+                "score": float(games[:, 0].mean()),
+                "moves": float(games[:, 1].mean()),
+                "share": len(games) / len(results),
+                "reach": float((results[:, 2] >= rank).mean()),
+            }
+        )
+    return found
+
+
+def show(result: dict[str, Any]) -> None:
+    """The table by tile, and what to do next."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    console = Console(highlight=False)
+    rows = result["by_tile"]
+    if rows:
+        grid = Grid(box=box.SIMPLE)
+        for heading in ("largest tile", "games", "mean score", "mean moves", "share", "reached"):
+            grid.add_column(heading, justify="right")
+        for row in rows:
+            grid.add_row(
+                f"{row['tile']:,}", f"{row['games']:,}", f"{row['score']:,.0f}",
+                f"{row['moves']:,.0f}", f"{100 * row['share']:.2f}%", f"{100 * row['reach']:.2f}%",
+            )  # fmt: skip
+        console.print(grid)
+        last = sum(row["games"] for row in rows)
+        console.print(f"the last {last:,} of {result['games']:,} games")
+    console.print(
+        f"{result['name']} is ready: lab2048 evaluate ntuple:{result['name']} "
+        f"--board {result['board']}", soft_wrap=True,
+    )  # fmt: skip
+
+
+def show_runs(results: list[dict[str, Any]]) -> None:
+    """The curve of several trainings: the mean, and its interval across them."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    from lab2048.learn.curves import curve
+
+    console = Console(highlight=False)
+    grid = Grid(box=box.SIMPLE)
+    exact = "exact" in results[0]["log"][-1]
+    for heading in ("games", "mean score" if not exact else "exact mean", "+/-"):
+        grid.add_column(heading, justify="right")
+    for point in curve([each["log"] for each in results]):
+        grid.add_row(f"{point.games:,}", f"{point.mean:,.1f}", f"{point.half:,.1f}")
+    console.print(grid)
+    console.print(f"{len(results)} trainings; +/-: 95% across them")
+
+
+def _progress() -> Progress:
+    """A bar on stderr."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+# -- what was trained ----------------------------------------------------------------------------
+
+
+@app.command("list")
+def list_networks(as_json: JsonOption = False) -> None:
+    """List the networks that were trained."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    from lab2048.learn.weights import FILE, networks_folder, read_facts
+
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(networks_folder().glob(f"*/{FILE}")):
+        try:
+            facts = read_facts(path)
+            keys = ("board", "tuples", "method", "order", "games", "seconds")
+            found[path.parent.name] = {key: facts[key] for key in keys}
+        except (ValueError, KeyError) as error:
+            found[path.parent.name] = {"error": str(error)}
+        found[path.parent.name]["bytes"] = path.stat().st_size
+    if as_json:
+        print(json.dumps(found))
+        return
+    console = Console(highlight=False)
+    if not found:
+        console.print("none yet; lab2048 train ntuple --board 3x3 --episodes 20k makes one")
+        return
+    grid = Grid(box=box.SIMPLE)
+    for heading in ("name", "board", "tuples", "method", "games", "hours", "size"):
+        grid.add_column(heading, justify="left" if heading in ("name", "tuples") else "right")
+    for name, facts in found.items():
+        if "error" in facts:
+            grid.add_row(name, "", facts["error"], "", "", "", size(facts["bytes"]))
+            continue
+        grid.add_row(
+            name, facts["board"], " ".join(facts["tuples"]), facts["method"],
+            f"{facts['games']:,}", f"{facts['seconds'] / 3600:.2f}", size(facts["bytes"]),
+        )  # fmt: skip
+    console.print(grid)
+
+
+@app.command()
+def pack(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A network that was trained.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")],
+    step: Annotated[
+        float | None, typer.Option("--step", help="What weights are rounded to multiples of; 16.")
+    ] = None,
+    visits: Annotated[
+        int | None, typer.Option("--visits", min=1, help="Leave out what is visited less often; 3.")
+    ] = None,
+) -> None:
+    """Write a network to a file that is as small as it gets. It plays, but does not learn."""
+    from lab2048.home import check_target
+    from lab2048.learn.weights import FILE, STEP, VISITS, network_folder, read_weights, write_packed
+
+    if file.suffix != ".safetensors":
+        raise ValueError(f"the name of the file ends in .safetensors, not {file.name[:40]!r}")
+    if step is not None and not 0 < step < 1e6:
+        raise ValueError(f"--step is a number above 0, not {step:g}")
+    check_target(file)
+    path = network_folder(name) / FILE
+    if not path.exists():
+        raise ValueError(f"there is no network {name}; lab2048 train list shows what there is")
+    write_packed(file, read_weights(path, learning=True), step or STEP, visits or VISITS)
+    print(f"wrote {file}: {size(file.stat().st_size)}")

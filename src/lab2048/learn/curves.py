@@ -1,0 +1,98 @@
+"""Curves of trainings: means over several runs with intervals, and pictures of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Record = dict[str, Any]
+
+T95 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+)  # fmt: skip
+"""The 97.5% points of Student's t with 1, 2, ... degrees of freedom."""
+
+
+class Point(NamedTuple):
+    """Several trainings after so many games: their mean, and half the width of its interval."""
+
+    games: int
+    mean: float
+    half: float
+
+
+def curve(runs: Sequence[Sequence[Record]]) -> list[Point]:
+    """The exact mean scores, or those of the games, at all numbers of games that all runs have."""
+    values = [{record["games"]: score_of(record) for record in run} for run in runs]
+    shared = sorted(set.intersection(*(set(each) for each in values)))
+    scores = {games: [each[games] for each in values] for games in shared}
+    return [Point(games, float(np.mean(s)), half_width(s)) for games, s in scores.items()]
+
+
+def half_width(values: ArrayLike) -> float:
+    """Half the 95% interval of a mean of a few values (Student's t); NaN if there is only one."""
+    found = np.asarray(values, np.float64)
+    if len(found) < 2:
+        return math.nan
+    quantile = T95[min(len(found) - 1, len(T95)) - 1]
+    return float(quantile * found.std(ddof=1) / math.sqrt(len(found)))
+
+
+def score_of(record: Record) -> float:
+    """The exact mean score if it is known, else that of the block's games."""
+    return float(record["exact"]["mean"] if "exact" in record else record["mean"])
+
+
+def plot_curves(
+    methods: Mapping[str, Sequence[Sequence[Record]]], path: Path, perfect: float | None = None
+) -> None:
+    """Draw the curve of each method, the mean of its runs with the interval, into a file."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter
+
+    from lab2048.home import replacing
+    from lab2048.palette import line_style
+    from lab2048.solve.plots import STYLE
+
+    with mpl.rc_context({**STYLE, "svg.hashsalt": "lab2048"}):
+        figure = Figure(figsize=(8, 5))
+        axes = figure.subplots()
+        for number, (name, runs) in enumerate(methods.items()):
+            points = curve(runs)
+            games, mean = [p.games for p in points], np.array([p.mean for p in points])
+            half = np.nan_to_num(np.array([p.half for p in points]))
+            look = line_style(number)
+            axes.fill_between(
+                games, mean - half, mean + half, color=look["color"], alpha=0.15, lw=0
+            )
+            axes.plot(games, mean, label=name, **look)
+        axes.set_xscale("log")
+        if perfect is not None:
+            axes.axhline(perfect, color="#7f7f7f", ls="--", lw=1)
+            axes.annotate(
+                f"perfect play, {perfect:,.1f}", (1, perfect), xycoords=("axes fraction", "data"),
+                xytext=(0, 4), textcoords="offset points", ha="right", fontsize=8, color="#555",
+            )  # fmt: skip
+        axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+        axes.set_xlabel("games of training")
+        exact = all("exact" in runs[0][-1] for runs in methods.values())
+        axes.set_ylabel("exact mean score" if exact else "mean score of the last block")
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            kind = path.suffix.lstrip(".").lower() or "svg"
+            figure.savefig(
+                temporary,
+                format=kind,
+                bbox_inches="tight",
+                metadata={"Date": None} if kind == "svg" else None,
+            )

@@ -1,0 +1,273 @@
+"""N-tuple networks: the value of a board is a sum of weights that its parts look up.
+
+A *tuple* is a few cells of the board. The tiles there, rank by rank, are the number of a weight in
+the tuple's own table, and so they are on every image of the board: symmetric boards share weights
+and have the same value.
+
+    V(s) = V0 + sum over images i of s, and over tuples t, of  W_t[ranks of i in the cells of t]
+
+V0 is what every board is worth before anything was learnt. A cell is a nibble of the number of a
+weight, so each table has 16 to the power of its cells, for tiles up to 32768. A larger tile has
+none: where one is on the board, players are shown a `Board.stand_in`, and in training two 32768s
+merge into one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from lab2048.board import flip, mirror, transpose
+from lab2048.game import Rules, direction_on_image
+from lab2048.intrinsics import HAS_EXTRACT, extract_bits
+from lab2048.jit import Kernels, U
+from lab2048.search.steps import steps
+from lab2048.wording import nearest
+
+Weights = NDArray[np.float32]
+"""The weights of all tables, one after the other; in training each may have more beside it."""
+
+LONGEST = 7
+"""The most cells of a tuple: a table of 8 would take 17 GB."""
+
+NETWORKS = {
+    "4x4": {
+        "4x6": "012345 456789 012456 45689a",
+        "5x6": "012345 456789 89abcd 012456 45689a",
+        "8x6": "012456 456789 012345 234569 01259a 345678 134567 01489a",
+        "5x4": "0123 4567 0145 1256 569a",
+    },
+    "3x3": {"3x6": "012345 012346 123457", "2x6": "012345 012346", "5x3": "012 345 013 134 124"},
+    "4x3": {"4x6": "012345 345678 013467 0369a1"},
+    "5x2": {"3x6": "012345 234567 024689"},
+}
+"""Networks with a name, by board; the first is the usual one."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """The tuples of a network on a board.
+
+    >>> Network.of("4x6", Rules(4, 4))
+    Network(rows=4, cols=4, tuples=('012345', '456789', '012456', '45689a'))
+    """
+
+    rows: int
+    cols: int
+    tuples: tuple[str, ...]
+    """The cells of each tuple in hexadecimal, row by row from 0, in rising order."""
+
+    @classmethod
+    def of(cls, text: str, rules: Rules) -> Network:
+        """A network by its name, or by its tuples: cells in hexadecimal, as in `0134 1245`."""
+        named = named_networks(rules)
+        if text in named:
+            text = named[text]
+        tuples = [check_tuple(each, rules) for each in re.split(r"[\s,]+", text.strip())]
+        for each in tuples:
+            if tuples.count(each) > 1:
+                raise ValueError(f"the tuple {each} is there twice")
+        return cls(rules.rows, rules.cols, tuple(tuples))
+
+    @property
+    def name(self) -> str:
+        """The name of the network if it has one, or its tuples."""
+        text = " ".join(self.tuples)
+        named = named_networks(Rules(self.rows, self.cols))
+        return next((name for name, tuples in named.items() if tuples == text), text)
+
+    @property
+    def features(self) -> int:
+        """How many weights are added up for the value of a board."""
+        return len(self.tuples) * (8 if self.rows == self.cols else 4)
+
+    @property
+    def size(self) -> int:
+        """How many weights there are."""
+        return sum(16 ** len(each) for each in self.tuples)
+
+
+def named_networks(rules: Rules) -> dict[str, str]:
+    """The networks of a board that have a name; the first is the usual one."""
+    known = NETWORKS.get(rules.name, {})
+    return {name: " ".join(map(_sorted, text.split())) for name, text in known.items()} or {
+        "blocks": " ".join(blocks(rules))
+    }
+
+
+def blocks(rules: Rules) -> list[str]:
+    """All 2x3 and 3x2 blocks of a board but for images of one another; all cells if it has 6."""
+    if rules.cells <= 6:
+        return ["".join(f"{cell:x}" for cell in range(rules.cells))]
+    found: dict[tuple[int, ...], str] = {}
+    for high, wide in ((2, 3), (3, 2)):
+        for top in range(rules.rows - high + 1):
+            for left in range(rules.cols - wide + 1):
+                cells = [(r, c) for r in range(top, top + high) for c in range(left, left + wide)]
+                images = _images(cells, rules)
+                text = "".join(f"{cell:x}" for cell in _numbers(cells, rules))
+                found.setdefault(min(images), text)
+    return list(found.values())
+
+
+def _images(cells: list[tuple[int, int]], rules: Rules) -> list[tuple[int, ...]]:
+    """Cells under the symmetries of the board."""
+    found = []
+    for turned in range(2 if rules.rows == rules.cols else 1):
+        for number in range(4):
+            image = [(c, r) if turned else (r, c) for r, c in cells]
+            if number & 1:
+                image = [(r, rules.cols - 1 - c) for r, c in image]
+            if number & 2:
+                image = [(rules.rows - 1 - r, c) for r, c in image]
+            found.append(_numbers(image, rules))
+    return found
+
+
+def _numbers(cells: list[tuple[int, int]], rules: Rules) -> tuple[int, ...]:
+    """The numbers of cells, in rising order."""
+    return tuple(sorted(r * rules.cols + c for r, c in cells))
+
+
+def check_tuple(text: str, rules: Rules) -> str:
+    """The cells of a tuple in rising order, or a `ValueError`."""
+    shown = text[:20]
+    if not re.fullmatch(r"[0-9a-fA-F]+", text):
+        named = nearest(shown, named_networks(rules))
+        raise ValueError(
+            f"{shown!r} is neither a network of {rules.name} ({named}) nor cells in hexadecimal"
+        )
+    for cell in text:
+        if int(cell, 16) >= rules.cells:
+            raise ValueError(
+                f"the tuple {shown} has cell {cell}, and the cells of {rules.name} are 0 to "
+                f"{rules.cells - 1:x}"
+            )
+        if text.count(cell) > 1:
+            raise ValueError(f"the tuple {shown} has cell {cell} twice")
+    if len(text) > LONGEST:
+        raise ValueError(f"the tuple {shown} has {len(text)} cells; {LONGEST} is the most")
+    return _sorted(text)
+
+
+def _sorted(text: str) -> str:
+    """Cells in rising order; the order only numbers the weights."""
+    return "".join(sorted(text.lower()))
+
+
+# -- kernels -------------------------------------------------------------------------------------
+
+ROWS = COLS = 0
+"""The board that a kernel is compiled for."""
+SIDES = 2
+"""How often it is turned: 2 if square, otherwise 1."""
+TUPLES = RUNS = 1
+"""How many tuples there are, and how many runs of adjacent cells a tuple has at most."""
+SHIFTS = MASKS = np.zeros((1, 1), np.uint64)
+"""How each run of each tuple is cut out of the board and put next to the others."""
+CELLS = np.zeros(1, np.uint64)
+"""The cells of each tuple, on the board."""
+BEGINS = np.zeros(1, np.uint64)
+"""Where the table of each tuple begins."""
+STRIDE = 1
+"""How many numbers there are for each weight."""
+BY_MOVE = False
+"""Whether each direction has tables of its own."""
+SIZE = 0
+"""The weights of all tables of a direction."""
+TURNED_TO = np.array(
+    [[direction_on_image(d, symmetry) for d in range(4)] for symmetry in range(8)], np.uint64
+)
+"""What a direction is on an image."""
+
+
+def place(image: U, t: int) -> U:
+    """Where the weight is that an image looks up in the table of a tuple."""
+    if HAS_EXTRACT:
+        return U((BEGINS[t] + extract_bits(image, CELLS[t])) * U(STRIDE))
+    index = (image >> SHIFTS[t, 0]) & MASKS[t, 0]
+    for run in range(1, RUNS):
+        index |= (image >> SHIFTS[t, run]) & MASKS[t, run]
+    return U((BEGINS[t] + index) * U(STRIDE))
+
+
+def value(board: U, move: int, weights: Weights) -> float:
+    """The sum of the weights of a board, and of a move if each has its own.
+
+    Added up in float64, where it is exact unless they differ by a factor of many millions; so the
+    order does not matter, and images have the same value.
+    """
+    total = 0.0
+    base = board
+    for turned in range(SIDES):
+        if turned:
+            base = transpose(board, ROWS, COLS)
+        mirrored = mirror(base, ROWS, COLS)
+        for number in range(4):
+            image = mirrored if number & 1 else base
+            if number & 2:
+                image = flip(image, ROWS, COLS)
+            first = U(0)
+            if BY_MOVE:
+                first = TURNED_TO[4 * turned + number, move] * U(SIZE * STRIDE)
+            part = 0.0
+            for t in range(TUPLES):
+                part += np.float64(weights[first + place(image, t)])
+            total += part
+    return total
+
+
+def _runs(text: str) -> list[tuple[int, int]]:
+    """The runs of adjacent cells of a tuple: by how much to shift the board, and what to keep."""
+    cells = [int(cell, 16) for cell in text]
+    found: list[tuple[int, int]] = []
+    for at, cell in enumerate(cells):
+        shift, nibble = 4 * (cell - at), 15 << 4 * at
+        if found and found[-1][0] == shift:
+            found[-1] = (shift, found[-1][1] | nibble)
+        else:
+            found.append((shift, nibble))
+    return found
+
+
+@cache
+def network_kernels(network: Network, stride: int, by_move: bool) -> Kernels:
+    """`place` and `value` for a network, to which others can be added."""
+    runs = [_runs(each) for each in network.tuples]
+    most = max(map(len, runs))
+    cut = np.array([each + [(0, 0)] * (most - len(each)) for each in runs], np.uint64)
+    sizes = [16 ** len(each) for each in network.tuples]
+    board = steps(network.rows, network.cols)
+    digest = hashlib.sha256(repr(network).encode()).hexdigest()[:12]
+    name = f"{digest}.{stride}{'.moves' * by_move}"
+    kernels = board.kernels.more(
+        name,
+        lean=True,
+        SIDES=2 if network.rows == network.cols else 1,
+        TUPLES=len(runs),
+        RUNS=most,
+        SHIFTS=np.ascontiguousarray(cut[:, :, 0]),
+        MASKS=np.ascontiguousarray(cut[:, :, 1]),
+        CELLS=np.array([sum(15 << 4 * int(c, 16) for c in t) for t in network.tuples], np.uint64),
+        BEGINS=np.cumsum([0, *sizes[:-1]]).astype(np.uint64),
+        STRIDE=stride,
+        BY_MOVE=by_move,
+        SIZE=network.size,
+    )
+    kernels.add(place, types.uint64(types.uint64, types.int64))
+    kernels.add(value, types.float64(types.uint64, types.int64, types.float32[::1]))
+    return kernels
+
+
+def new_weights(network: Network, stride: int = 1, by_move: bool = False) -> Weights:
+    """Weights that are all 0; what is not used takes no memory."""
+    try:
+        return np.zeros(network.size * (4 if by_move else 1) * stride, np.float32)
+    except MemoryError:
+        raise ValueError(f"the weights of {network.name} do not fit into memory") from None

@@ -1,0 +1,256 @@
+"""The player that values boards by an n-tuple network, and looks ahead with it.
+
+At depth 1 it makes the move with the best r + V(x), x the afterstate; beyond, expectimax over
+afterstates (`search.expectimax`) with V in the place of a heuristic.
+
+A network knows nothing about tiles that training has hardly seen. So where the largest tile is one
+of those, the board is *downgraded* first: all tiles above the largest rank that is missing are
+halved, until the largest is known well. Order and equality of tiles stay, so the moves do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+
+from lab2048.board import Words, lines, max_rank, rank_at
+from lab2048.game import Rules
+from lab2048.jit import U, kernel
+from lab2048.learn.ntuple import Network, Weights, network_kernels, value
+from lab2048.learn.td import four_moves, mean_state
+from lab2048.learn.weights import FILE, Stored, network_folder, networks_folder, read_weights
+from lab2048.player import Floats, PlayerError, option
+from lab2048.search.expectimax import BEST_MOVES, DEEPEST, Searcher, add_search
+from lab2048.search.steps import steps
+
+SHIPPED = Path(__file__).parent / "networks"
+"""The networks of the package, a file for each board."""
+SEEN = 0.1
+"""A tile is known well if at least this share of the last games of a training reached it."""
+
+ROWS = COLS = 0
+"""The board that a kernel is compiled for."""
+RULE = "td"
+
+
+class Judge(NamedTuple):
+    """A network for one board, and the tables of its moves: what a search kernel is given."""
+
+    across: Words
+    down: Words
+    weights: Weights
+    initial: float
+    gamma: float
+    two: float
+    """The chance of a 2, and of a 4."""
+    four: float
+    dead: float
+    """What a state without a move is worth."""
+
+
+def judge_of(stored: Stored) -> Judge:
+    """What a search needs of a network."""
+    rules, facts = stored.rules, stored.facts
+    initial = facts["initial"] if facts["method"].startswith("o") else 0.0
+    return Judge(
+        lines(rules.cols),
+        lines(rules.rows),
+        stored.weights,
+        initial,
+        facts["gamma"],
+        1 - rules.p4,
+        rules.p4,
+        0.0,
+    )
+
+
+# -- kernels: the names are those that the search calls -------------------------------------------
+
+
+def make_moves(state: U, by: Any, afters: Words, gains: Floats) -> None:
+    """Write the afterstate of each direction, 0 if it is illegal, and the reward."""
+    up, right, low, left, down, across = four_moves(state, by, ROWS, COLS)
+    afters[0], afters[1], afters[2], afters[3] = up, right, low, left
+    gains[0] = gains[2] = np.float64(down)
+    gains[1] = gains[3] = np.float64(across)
+
+
+def worth(after: U, by: Any) -> float:
+    """What an afterstate is worth to the move before it."""
+    if RULE == "state":
+        return float(by.gamma * mean_state(after, by, by, by.weights))
+    return float(by.gamma * (by.initial + value(after, 0, by.weights)))
+
+
+def best_moves(lanes: Words, filled: int, by: Any, best: Floats) -> None:
+    """The best Q of a single move on the board of every lane."""
+    for j in range(filled):
+        up, right, low, left, down, across = four_moves(lanes[0, j], by, ROWS, COLS)
+        found = -np.inf
+        if up:
+            found = np.float64(down) + worth(up, by)
+        if right:
+            found = max(found, np.float64(across) + worth(right, by))
+        if low:
+            found = max(found, np.float64(down) + worth(low, by))
+        if left:
+            found = max(found, np.float64(across) + worth(left, by))
+        best[0, j] = found if found > -np.inf else by.dead
+
+
+def q_values(states: Words, by: Any, out: Floats) -> None:
+    """Q of every direction of every state; NaN if it is illegal."""
+    for i in range(len(states)):
+        state = states[i]
+        up, right, low, left, _, _ = four_moves(state, by, ROWS, COLS)
+        out[i, 0] = by.initial + value(state, 0, by.weights) if up else np.nan
+        out[i, 1] = by.initial + value(state, 1, by.weights) if right else np.nan
+        out[i, 2] = by.initial + value(state, 2, by.weights) if low else np.nan
+        out[i, 3] = by.initial + value(state, 3, by.weights) if left else np.nan
+
+
+@kernel("void(uint64[::1], int64, uint64[::1])", lean=True)
+def downgrade(boards: Words, well: int, out: Words) -> None:
+    """Write each board with its tiles lowered until the largest rank is `well`, or none is missing.
+
+    All tiles above the largest rank that is missing are lowered by one.
+    """
+    for i in range(len(boards)):
+        board = boards[i]
+        while max_rank(board) > well:
+            ranks = U(0)
+            for cell in range(16):
+                ranks |= U(1) << rank_at(board, cell)
+            missing = max_rank(board) - 1
+            while missing > 0 and (ranks >> U(missing)) & U(1):
+                missing -= 1
+            if missing == 0:
+                break
+            for cell in range(16):
+                if rank_at(board, cell) > U(missing):
+                    board -= U(1) << U(4 * cell)
+        out[i] = board
+
+
+@cache
+def playing_kernel(network: Network, rule: str) -> Callable[..., None]:
+    """The search with a network, `root_values`; or `q_values` if it has values of moves."""
+    board = steps(network.rows, network.cols)
+    judge = Judge(lines(2), lines(2), np.empty(0, np.float32), 0.0, 0.0, 0.0, 0.0, 0.0)
+    by, word, real = numba.typeof(judge), types.uint64, types.float64
+    kernels = network_kernels(network, 1, rule == "q").more(f"play.{rule}", lean=True, RULE=rule)
+    if rule == "q":
+        return kernels.add(q_values, types.void(word[::1], by, real[:, ::1]))
+    if rule == "state":
+        kernels.add(mean_state, real(word, by, by, types.float32[::1]))
+    kernels.add(worth, real(word, by))
+    kernels.add(make_moves, types.void(word, by, word[::1], real[::1]))
+    kernels.add(best_moves, types.void(*BEST_MOVES[:2], by, BEST_MOVES[2]))
+    return add_search(kernels.more("search"), by, board.spawns)
+
+
+# -- the player ----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2)
+def _loaded(path: Path, changed: int) -> Stored:
+    """A network from a file, kept as long as the file does not change."""
+    return read_weights(path)
+
+
+def load_network(name: str, rules: Rules) -> Stored:
+    """The network that was trained under a name, or the package's own for a board."""
+    path = find_network(name, rules.name)
+    return _loaded(path, path.stat().st_mtime_ns)
+
+
+def find_network(name: str, board: str) -> Path:
+    """The file of a network: of the one that was trained under a name, or the package's own."""
+    if name:
+        path = Path(name) if name.endswith(".safetensors") else network_folder(name) / FILE
+        if not path.exists():
+            known = sorted(each.parent.name for each in networks_folder().glob(f"*/{FILE}"))
+            there = f"there is {', '.join(known[:20])}" if known else "none was trained yet"
+            raise PlayerError(f"there is no network {name[:60]}; {there}")
+        return path
+    path = SHIPPED / f"{board}.safetensors"
+    if not path.exists():
+        raise PlayerError(
+            f"there is no network for {board} in the package; train one with `lab2048 train ntuple "
+            f"--board {board} --out NAME`, and it plays as ntuple:NAME"
+        )
+    return path
+
+
+@dataclass(frozen=True, eq=False)
+class NTuple(Searcher):
+    """Expectimax over afterstates with the values of an n-tuple network."""
+
+    network: str = option("", "the name of a network that was trained", kind="name")
+    depth: int = option(1, "own moves to look ahead", low=1, high=DEEPEST)
+    downgrade: str = option("auto", "halve tiles above this one where possible; or auto, off")
+
+    name = "ntuple"
+    about = "the best move by a network that has learnt the values of boards"
+    meaning = "expected score from here, as far as the network knows"
+
+    given: Stored | None = field(default=None, repr=False)
+    """A network that is not in a file; it has no name then."""
+    stored: Stored = field(init=False, repr=False)
+    well: int = field(init=False, repr=False)
+    """The largest rank that the network knows well."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        stored = self.given or load_network(self.network, self.rules)
+        object.__setattr__(self, "stored", stored)
+        object.__setattr__(self, "well", self._known_well())
+        facts = self.stored.facts
+        if facts["board"] != self.rules.name:
+            named = f"the network {self.network}"
+            raise PlayerError(f"{named} is for {facts['board']}, the board is {self.rules.name}")
+        if self.depth > 1 or self.timed:
+            if facts["rule"] == "q":
+                raise PlayerError("a network of Q-learning does not look ahead: depth is 1")
+            if facts["gamma"] != 1:
+                raise PlayerError("a network that was trained with a discount has depth 1")
+
+    def _known_well(self) -> int:
+        """The largest rank that boards are not lowered from."""
+        if self.downgrade == "off":
+            return 15
+        tiles = {str(1 << rank): rank for rank in range(1, 16)}
+        if self.downgrade == "auto":
+            reach = self.stored.facts.get("reach", {})
+            known = [tiles[tile] for tile, share in reach.items() if share >= SEEN]
+            return max(known, default=15)
+        if self.downgrade not in tiles:
+            found = self.downgrade[:40]
+            raise PlayerError(f"downgrade is auto, off or a tile up to 32768, not {found}")
+        return tiles[self.downgrade]
+
+    @property
+    def identity(self) -> str:
+        sums = self.stored.facts["checksums"]
+        return f"{self.spec} {sums.get('weights', sums.get('codes'))} {self.stored.facts['p4']}"
+
+    def search(self) -> tuple[Callable[..., None], Any]:
+        stored = self.stored
+        return playing_kernel(stored.network, stored.facts["rule"]), judge_of(stored)
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        lowered = np.empty_like(boards)
+        downgrade(boards, self.well, lowered)
+        if self.stored.facts["rule"] != "q":
+            return super().values_many(lowered, words)
+        values, by = self.search()
+        out = np.empty((len(boards), 4))
+        values(lowered, by, out)
+        return out

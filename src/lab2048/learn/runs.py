@@ -1,0 +1,201 @@
+"""A training and its folder: blocks of games until the goal is reached, logs and checkpoints.
+
+The folder of a training has `weights.safetensors`, the network with all that it takes to go on,
+written anew every few minutes; `log.jsonl`, a line for each block of games; and what TensorBoard
+reads, if that is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab2048.home import naming
+from lab2048.lanes import Counts
+from lab2048.learn.training import Training
+from lab2048.learn.weights import FILE, write_weights
+
+LOG = "log.jsonl"
+SAVE_SECONDS = 300.0
+"""How often the network is written to disk, at least; and how much can be lost."""
+VISITED = 0.4
+"""The share of the weights that a long training of a large network visits, at most."""
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How long a training lasts: so many games, or so many seconds."""
+
+    games: int | None = None
+    seconds: float | None = None
+
+    def share(self, training: Training) -> float:
+        """How much of it is done."""
+        if self.games is not None:
+            return training.games / self.games
+        assert self.seconds is not None
+        return training.seconds / self.seconds
+
+    def share_at(self, training: Training, games: int) -> float:
+        """How much of it is done after some games of the block that is being played."""
+        return games / self.games if self.games is not None else self.share(training)
+
+    def next_block(self, training: Training, block: int) -> int:
+        """How many games come next: up to the next full block, or the end.
+
+        Blocks of 0 games end at 1, 2 and 5 times the powers of ten.
+        """
+        if block == 0:
+            ends = (n * 10**power for power in range(2, 13) for n in (1, 2, 5))
+            games = int(next(end for end in ends if end > training.games)) - training.games
+        else:
+            games = block - training.games % block
+        return games if self.games is None else min(games, self.games - training.games)
+
+
+def block_size(text: str | None, goal: Goal, exact: bool) -> int:
+    """How many games a block has, 0 if it is to be `log`; what is measured exactly takes longer."""
+    if text == "log":
+        return 0
+    if text is not None:
+        if not text.isdigit() or not 0 < int(text) < 10**9:
+            raise ValueError(f"a block is a number of games, or log, not {text[:40]!r}")
+        return int(text)
+    if goal.games is None:
+        return 10_000 if exact else 1000
+    return max(100, min(10_000 if not exact else goal.games, goal.games // (10 if exact else 100)))
+
+
+def summary(results: Counts, training: Training, seconds: float) -> Record:
+    """What is told about a block of games."""
+    scores, moves, ranks = results[:, 0], results[:, 1], results[:, 2]
+    return {
+        "games": training.games,
+        "block": len(results),
+        "phase": training.settings.method.split("+")[training.phase],
+        "seconds": round(training.seconds, 3),
+        "mean": float(scores.mean()),
+        "max": int(scores.max()),
+        "moves": int(moves.sum()),
+        "moves_per_second": float(moves.sum() / seconds),
+        "reach": {
+            str(1 << rank): float((ranks >= rank).mean()) for rank in range(1, ranks.max() + 1)
+        },
+    }
+
+
+class Logs:
+    """The lines of a training, and what TensorBoard reads. A failed write never ends a training."""
+
+    def __init__(self, folder: Path, games: int, say: Callable[[str], object]) -> None:
+        self._path = folder / LOG
+        self._say = say
+        self._failed = False
+        self.records = read_log(folder, games)
+        self._guard(self._rewrite)
+        self._board: Any = None
+        with suppress(ImportError):
+            from lab2048.learn.tensorboard import Writer
+
+            self._guard(lambda: setattr(self, "_board", Writer(folder / "tensorboard")))
+
+    def add(self, record: Record) -> None:
+        """Write a record."""
+        self.records.append(record)
+        self._guard(self._append, record)
+        if self._board is not None:
+            self._guard(self._board.add, record)
+
+    def close(self) -> None:
+        """Nothing more will be written."""
+        if self._board is not None:
+            self._guard(self._board.close)
+
+    def _rewrite(self) -> None:
+        """Begin the file with what is known; what came after the checkpoint is forgotten."""
+        text = "".join(json.dumps(record) + "\n" for record in self.records)
+        self._path.write_text(text, "utf-8")
+
+    def _append(self, record: Record) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def _guard(self, write: Callable[..., object], *args: Any) -> None:
+        """Write, or say once that it cannot be done."""
+        try:
+            with naming(self._path):
+                write(*args)
+        except OSError as error:
+            if not self._failed:
+                self._say(f"the log cannot be written: {error.filename}: {error.strerror}")
+            self._failed = True
+
+
+def read_log(folder: Path, games: int) -> list[Record]:
+    """The records of a training up to a number of games; what is damaged is left out."""
+    found = []
+    with suppress(OSError):
+        for line in (folder / LOG).read_text("utf-8", "replace").splitlines():
+            with suppress(ValueError, KeyError, TypeError):
+                record = json.loads(line)
+                if record["games"] <= games:
+                    found.append(record)
+    return found
+
+
+def check_room(training: Training, folder: Path) -> None:
+    """A `ValueError` if there is no room for the network beside an older one."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    needed, free = int(VISITED * training.weights.nbytes), shutil.disk_usage(there).free
+    if needed > free:
+        raise ValueError(
+            f"the network may need {needed / 1e9:.1f} GB of disk, and {there} has "
+            f"{free / 1e9:.1f} GB free"
+        )
+
+
+def run(
+    training: Training,
+    goal: Goal,
+    folder: Path,
+    *,
+    block: int,
+    tell: Callable[[Record], object],
+    say: Callable[[str], object],
+    progress: Callable[[int], object],
+    measure: Callable[[Training], Record] | None = None,
+) -> list[Record]:
+    """Train until the goal is reached, or it was stopped; all records of the training.
+
+    `tell` hears of every block, `progress` more often. `measure` adds to what is logged.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    logs = Logs(folder, training.games, say)
+    saved = time.monotonic()
+    while goal.share(training) < 1 and not training.stopped:
+        training.enter(goal.share(training))
+        began = training.seconds
+        results = training.block(goal.next_block(training, block), progress)
+        if len(results):
+            record = summary(results, training, training.seconds - began)
+            if measure is not None:
+                record |= measure(training)
+            logs.add(record)
+            tell(record)
+        if time.monotonic() - saved > SAVE_SECONDS and not training.stopped:
+            try:
+                write_weights(folder / FILE, training.stored())
+            except OSError as error:
+                say(f"the network cannot be saved now: {error.filename}: {error.strerror}")
+            saved = time.monotonic()
+    write_weights(folder / FILE, training.stored())
+    logs.close()
+    return logs.records

@@ -1,0 +1,46 @@
+"""Curves for TensorBoard."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
+from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
+from tensorboard.summary.writer.event_file_writer import (  # type: ignore[import-untyped]
+    EventFileWriter,
+)
+
+
+class Writer:
+    """Writes the numbers of records, by games."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = EventFileWriter(str(folder))
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Write all numbers of a record."""
+        values = [
+            Summary.Value(tag=tag, simple_value=value)
+            for tag, value in flat(record).items()
+            if tag != "games"
+        ]
+        event = Event(wall_time=time.time(), step=record["games"], summary=Summary(value=values))
+        self._file.add_event(event)
+        self._file.flush()
+
+    def close(self) -> None:
+        """Nothing more will be written."""
+        self._file.close()
+
+
+def flat(record: dict[str, Any], prefix: str = "") -> dict[str, float]:
+    """The numbers of a record and of those inside it, by their names."""
+    found: dict[str, float] = {}
+    for name, value in record.items():
+        if isinstance(value, dict):
+            found |= flat(value, f"{prefix}{name}/")
+        elif isinstance(value, int | float):
+            found[prefix + name] = float(value)
+    return found

@@ -1,0 +1,261 @@
+"""Training of n-tuple networks: settings, blocks of games on all cores, checkpoints.
+
+With one thread a training is the same, bit for bit, whenever it is repeated, and whether or not it
+is interrupted: game n of a training has the spawns of game n of its seed. Several threads learn
+from different games and change the same weights without asking one another, so a change is lost
+now and then, and no two trainings are quite alike.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lab2048.chance import checked_seed
+from lab2048.game import Rules
+from lab2048.jit import U
+from lab2048.lanes import Counts, game_keys
+from lab2048.learn.ntuple import Network, Weights, named_networks, new_weights
+from lab2048.learn.td import Lesson, learning_kernel, lines_of, new_path
+from lab2048.learn.weights import Stored
+from lab2048.notation import checked_threads
+from lab2048.search.steps import spawning
+from lab2048.wording import nearest
+
+RATES = {"td": 0.1, "tc": 1.0, "state": 0.1, "q": 0.1}
+"""How fast each rule learns, unless told otherwise."""
+SHARE = 0.9
+"""How much of a training of two phases is the first."""
+METHODS = ("td", "tc", "otd", "otc", "td+tc", "otd+tc", "state", "q")
+ORDERS = ("backward", "forward")
+CHUNK = 32
+"""Into how many parts a block of games is divided for each thread: it can be stopped in between."""
+
+
+RECENT = 1000
+"""The last games of a training are at least so many."""
+
+
+class Phase(NamedTuple):
+    """A part of a training that learns by one rule."""
+
+    rule: str
+    """td, state or q: what is learnt."""
+    coherent: bool
+    rate: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a training depends on, besides how long it lasts."""
+
+    rules: Rules
+    network: Network
+    method: str = "td"
+    rate: float | None = None
+    """How fast the first phase learns; the usual if None."""
+    initial: float = 0.0
+    """What every board is worth at first, if the method is optimistic."""
+    gamma: float = 1.0
+    epsilon: float = 0.0
+    order: str = "backward"
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(
+                f"there is no method {self.method[:40]!r}; {nearest(self.method, METHODS)}"
+            )
+        if self.order not in ORDERS:
+            raise ValueError(f"the order is backward or forward, not {self.order[:40]!r}")
+        if self.method == "q" and self.order == "backward":
+            raise ValueError("Q-learning is forward: its target is the best move, not the one made")
+        if self.epsilon and self.method != "q":
+            raise ValueError("only Q-learning explores: epsilon is for the method q")
+        for name, low, high in (("gamma", 0, 1), ("epsilon", 0, 1), ("rate", 0, 100)):
+            found = getattr(self, name)
+            if found is not None and not low <= found <= high:
+                raise ValueError(f"{name} is a number from {low} to {high}, not {found}")
+        checked_seed(self.seed)
+
+    @property
+    def phases(self) -> list[Phase]:
+        """What is learnt one after the other."""
+        names = [name.removeprefix("o") for name in self.method.split("+")]
+        rates = [RATES[name] for name in names]
+        if self.rate is not None:
+            rates[0] = self.rate
+        return [
+            Phase("td" if name == "tc" else name, name == "tc", rate)
+            for name, rate in zip(names, rates, strict=True)
+        ]
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> Settings:
+        """The settings of a training that was stored."""
+        rules = Rules.parse(facts["board"], facts["p4"])
+        names = ("method", "rate", "initial", "gamma", "epsilon", "order", "seed")
+        network = Network.of(" ".join(facts["tuples"]), rules)
+        return cls(rules, network, **{name: facts[name] for name in names})
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The settings as they are stored with the weights."""
+        found = asdict(self)
+        del found["rules"], found["network"]
+        board, tuples = self.rules.name, list(self.network.tuples)
+        return (
+            {"board": board, "tuples": tuples}
+            | found
+            | {"p4": self.rules.p4, "rule": self.phases[0].rule}
+        )
+
+
+class Training:
+    """A network that learns: its weights, and how far it has come."""
+
+    def __init__(self, settings: Settings, threads: int | None = None) -> None:
+        self.settings = settings
+        self.weights: Weights
+        self.threads = threads or usual_threads(settings.rules)
+        self.games = 0
+        self.moves = 0
+        self.seconds = 0.0
+        self.stopped = False
+        """Set by another thread, or by Ctrl-C: what has begun is finished."""
+        self.reach: dict[str, float] = {}
+        """How many of the last games reached each tile."""
+        self._recent: deque[Counts] = deque()
+        self._begin(0)
+        self._paths = [new_path() for _ in range(self.threads)]
+
+    @classmethod
+    def resumed(cls, settings: Settings, stored: Stored, threads: int | None = None) -> Training:
+        """A training that goes on where it was when it was stored."""
+        found = cls(settings, threads)
+        facts = stored.facts
+        found.games, found.moves = facts["games"], facts["moves"]
+        found.seconds, found.phase = facts["seconds"], facts["phase"]
+        found.reach = facts["reach"]
+        found.weights = stored.weights
+        return found
+
+    def _begin(self, phase: int) -> None:
+        """Begin a phase: its weights are those of the one before."""
+        coherent = self.settings.phases[phase].coherent
+        fresh = new_weights(
+            self.settings.network, 4 if coherent else 1, self.settings.phases[0].rule == "q"
+        )
+        if phase > 0:
+            fresh[:: 4 if coherent else 1] = self.weights[::1]
+        self.weights = fresh
+        self.phase = phase
+
+    def stored(self) -> Stored:
+        """The training as it is written to disk."""
+        facts = self.settings.facts | {
+            "games": self.games,
+            "moves": self.moves,
+            "seconds": round(self.seconds, 3),
+            "phase": self.phase,
+            "reach": self.reach,
+            "threads": self.threads,
+        }
+        stride = 4 if self.settings.phases[self.phase].coherent else 1
+        return Stored(self.settings.network, self.weights, stride, facts)
+
+    def enter(self, share: float) -> None:
+        """Go on to the next phase if this share of the training is done."""
+        if self.phase + 1 < len(self.settings.phases) and share >= SHARE:
+            self._begin(self.phase + 1)
+
+    def block(self, games: int, progress: Callable[[int], object] = lambda done: None) -> Counts:
+        """Learn from so many games; score, moves and largest rank of each.
+
+        There are fewer if it was stopped. `progress` hears how many games there were in all.
+        """
+        settings, phase = self.settings, self.settings.phases[self.phase]
+        learn = learning_kernel(
+            settings.network, phase.rule, phase.coherent, settings.order == "backward"
+        )
+        features = settings.network.features
+        optimism = settings.initial if settings.method.startswith("o") else 0.0
+        lesson = Lesson(phase.rate / features, optimism, settings.gamma, settings.epsilon)
+        ways, spawns = lines_of(settings.rules), spawning(settings.rules)
+        keys = np.empty(games, np.uint64)
+        game_keys(U(settings.seed), U(self.games), keys)
+        results = np.zeros((games, 3), np.int64)
+        part = max(1, games // (CHUNK * self.threads))
+        taken = 0
+        lock = threading.Lock()
+
+        def work(path: Any) -> None:
+            nonlocal taken
+            while True:
+                with lock:
+                    first, last = taken, min(taken + part, games)
+                    if first == games or self.stopped:
+                        return
+                    taken = last
+                learn(
+                    keys[first:last], ways, spawns, lesson, self.weights, path, results[first:last]
+                )
+                progress(self.games + last)
+
+        began = time.perf_counter()
+        helpers = [threading.Thread(target=work, args=(path,)) for path in self._paths]
+        for helper in helpers:
+            helper.start()
+        try:
+            for helper in helpers:
+                helper.join()
+        except KeyboardInterrupt:
+            self.stopped = True
+            for helper in helpers:
+                helper.join()
+        self.seconds += time.perf_counter() - began
+        self.games += taken
+        self.moves += int(results[:taken, 1].sum())
+        self._remember(results[:taken])
+        return results[:taken]
+
+    @property
+    def recent(self) -> Counts:
+        """The results of the last games, as many as tell something."""
+        return np.concatenate([*self._recent]) if self._recent else np.zeros((0, 3), np.int64)
+
+    def _remember(self, results: Counts) -> None:
+        """Keep the results of the last games, and what they reached."""
+        self._recent.append(results)
+        while sum(map(len, self._recent)) - len(self._recent[0]) >= RECENT:
+            self._recent.popleft()
+        ranks = self.recent[:, 2]
+        if len(ranks) >= min(RECENT, self.games):
+            tops = range(1, int(ranks.max()) + 1)
+            self.reach = {str(1 << rank): float((ranks >= rank).mean()) for rank in tops}
+
+
+def usual_network(rules: Rules) -> str:
+    """The name of the network that a board gets if none is asked for."""
+    return next(iter(named_networks(rules)))
+
+
+def usual_threads(rules: Rules) -> int:
+    """How many threads learn: one for each core, but on a small board only one.
+
+    There, two are on the same boards most of the time, and each takes the whole step that one
+    should: temporal coherence from the end of games then learns far worse.
+    """
+    return checked_threads(None) if rules.cells >= 12 else 1
+
+
+def usual_initial(rules: Rules) -> float:
+    """What boards are worth at first if a method is optimistic: 320,000 on 4x4 (Guei et al.), and
+    half of that for every cell less."""
+    return float(320_000 * 0.5 ** (16 - rules.cells))

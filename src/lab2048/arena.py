@@ -42,6 +42,8 @@ Bytes = NDArray[np.uint8]
 
 WIDEST = 2048
 """Games that a thread plays side by side at most."""
+AT_ONCE = 256
+"""Moves that a player makes in a game before it goes on with the next, if it can."""
 QUICK = 1e-3
 """Seconds: while a step takes less, more games are put side by side."""
 
@@ -85,6 +87,31 @@ class Lanes:
         self.made = np.concatenate([self.made, room])
 
     def turn(self) -> list[Played]:
+        """One move in every game, or more; those that are over then."""
+        results = np.empty((len(self.games), 3), np.int64)
+        moves = np.empty((len(self.games), AT_ONCE), np.uint8)
+        if self.player.play_on(self.state, self.four, moves, results):
+            return self._played_on(moves, results)
+        return self._one_move()
+
+    def _played_on(self, moves: Bytes, results: NDArray[np.int64]) -> list[Played]:
+        """Take note of what the player has done; the games that are over."""
+        self._make_room(AT_ONCE)
+        for lane, (count, reward, _) in enumerate(results.tolist()):
+            length = self.lengths[lane]
+            self.made[lane, length : length + count] = moves[lane, :count]
+            self.scores[lane] += reward
+        self.lengths += results[:, 0]
+        large = results[:, 2] != 0
+        over = (self.state[2] == 0) | large
+        return self._take(over, large) if over.any() else []
+
+    def _make_room(self, moves: int) -> None:
+        """See to it that so many moves of each game can be noted."""
+        while self.lengths.max() + moves > self.made.shape[1]:
+            self.made = np.concatenate([self.made, np.zeros_like(self.made)], axis=1)
+
+    def _one_move(self) -> list[Played]:
         """One move in every game; those that are over then."""
         words = np.empty(len(self.games), np.uint64)
         next_words(self.state[3], words)
@@ -98,8 +125,7 @@ class Lanes:
         self.step(self.state[:3], moves, self.four, *self.tables, rewards)
         large = rewards >= OVERFLOW
         self.scores += rewards
-        if self.lengths.max() == self.made.shape[1]:
-            self.made = np.concatenate([self.made, np.zeros_like(self.made)], axis=1)
+        self._make_room(1)
         self.made[np.arange(len(moves)), self.lengths] = moves
         self.lengths += 1
         over = (self.state[2] == 0) | large

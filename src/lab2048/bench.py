@@ -13,13 +13,17 @@ import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lab2048.bulk import random_games
 from lab2048.game import Board, Game, Rules, random_move
 from lab2048.notation import SHAPES
+
+if TYPE_CHECKING:
+    from lab2048.learn.training import Training
+    from lab2048.learn.weights import Stored
 
 REPEATS = 7
 SOLVES = 5
@@ -235,6 +239,91 @@ def exact_seconds(spec: str) -> float:
     began = time.perf_counter()
     evaluate_policy(player)
     return round(time.perf_counter() - began, 2)
+
+
+# -- learning ------------------------------------------------------------------------------------
+
+LEARNING = [(method, network) for network in ("4x6", "8x6") for method in ("td", "tc")]
+PLAYING = {1: 400, 2: 20, 3: 2}
+"""How many games are played at each depth."""
+
+
+def prepare_td() -> None:
+    """Compile what `bench_td` measures, which is not to be measured."""
+    from lab2048.learn.play import NTuple
+
+    for method, network in LEARNING:
+        _training(method, network, "forward").block(1)
+    training = _training("tc", "4x6", "backward")
+    training.block(1)
+    NTuple(Rules(4, 4), given=_plain(training.stored())).prepare()
+
+
+def bench_td(note: Note = lambda text: None) -> dict[str, Any]:
+    """Every figure of `lab2048 bench td`: moves a second, medians of several blocks of games."""
+    cores = os.cpu_count() or 1
+    learning = {}
+    for method, network in LEARNING:
+        for order in ("forward", "backward") if network == "4x6" else ("forward",):
+            note(f"{method} with {network}, {order}")
+            threads = sorted({1, cores})
+            found = {str(n): learning_speed(method, network, order, n) for n in threads}
+            learning[f"{method} {network} {order}"] = found
+    note("games with a network")
+    return {
+        "learning_moves_per_second": learning,
+        "playing_moves_per_second": playing_speed(),
+        "machine": machine(),
+    }
+
+
+def _training(method: str, network: str, order: str, threads: int = 1) -> Training:
+    """A new training on 4x4."""
+    from lab2048.learn.ntuple import Network
+    from lab2048.learn.training import Settings, Training
+
+    rules = Rules(4, 4)
+    return Training(Settings(rules, Network.of(network, rules), method, order=order), threads)
+
+
+def _plain(stored: Stored) -> Stored:
+    """A network with its weights alone."""
+    from lab2048.learn.weights import Stored
+
+    weights = np.ascontiguousarray(stored.weights[:: stored.stride])
+    return Stored(stored.network, weights, 1, stored.facts)
+
+
+def learning_speed(method: str, network: str, order: str, threads: int) -> int:
+    """Moves a second of a new network, from its 1,000th game to its 6,000th."""
+    training = _training(method, network, order, threads)
+    rates = []
+    for block in range(REPEATS + 1):
+        seconds = training.seconds
+        moves = training.block(1000)[:, 1].sum()
+        if block > 0:  # in the first the memory is new
+            rates.append(moves / (training.seconds - seconds))
+    return int(statistics.median(rates))
+
+
+def playing_speed() -> dict[str, int]:
+    """Moves a second of one thread with a network that has learnt from 5,000 games."""
+    from lab2048.arena import play_games
+    from lab2048.learn.play import NTuple
+
+    training = _training("td", "4x6", "forward")
+    training.block(5000)
+    found = {}
+    for depth, games in PLAYING.items():
+        player = NTuple(Rules(4, 4), given=_plain(training.stored()), depth=depth)
+        rates = []
+        for repeat in range(REPEATS):
+            began = time.perf_counter()
+            numbers = range(repeat * games, (repeat + 1) * games)
+            moves = sum(len(game.moves) for game in play_games(player, iter(numbers), 1, threads=1))
+            rates.append(moves / (time.perf_counter() - began))
+        found[f"depth={depth}"] = round(statistics.median(rates))
+    return found
 
 
 def signature() -> int:

@@ -244,6 +244,26 @@ def bench_search(as_json: JsonOption = False) -> None:
     _print_figures(figures, table, as_json)
 
 
+@bench_app.command("td")
+def bench_td(as_json: JsonOption = False) -> None:
+    """The speed of training n-tuple networks on 4x4, and of playing with one."""
+    from rich.table import Table
+
+    from lab2048 import bench
+
+    bench.prepare_td()
+    figures = _measured(bench.bench_td)
+    table = Table("figure")
+    table.add_column("value", justify="right")
+    for name, row in figures["learning_moves_per_second"].items():
+        for threads, speed in row.items():
+            several = f"{threads} thread{'s' * (threads != '1')}"
+            table.add_row(f"learning, {name}, {several}", f"{speed / 1e6:.2f} million moves/s")
+    for depth, speed in figures["playing_moves_per_second"].items():
+        table.add_row(f"playing, {depth}, 1 thread", f"{speed:,} moves/s")
+    _print_figures(figures, table, as_json)
+
+
 def _measured(bench: Callable[[Callable[[str], object]], dict[str, Any]]) -> dict[str, Any]:
     """The figures of a benchmark, which says meanwhile what it is at."""
     from rich.console import Console

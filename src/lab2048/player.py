@@ -21,6 +21,7 @@ from lab2048.game import Board, Direction, Rules
 Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Moves = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 
 TIES = ("first", "split")
 
@@ -136,6 +137,15 @@ class Player:
         from lab2048.choice import pick
 
         return pick(self.values_many(boards, words), words, self.splits, self.tie)
+
+    def play_on(self, state: Words, four: Words, moves: Bytes, results: Moves) -> bool:
+        """Make several moves in each of many games at once, if the player can: false if not.
+
+        `state` and `four` are those of `lanes.step_kernel`. What it writes: the moves of each game,
+        a row each, as many as there is room for; and how many they were, what they scored, and
+        whether the next one makes a tile that is too large.
+        """
+        return False
 
     def probabilities(self, boards: Words) -> Floats:
         """The chance of each of the four moves of each packed board."""

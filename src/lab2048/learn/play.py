@@ -20,13 +20,27 @@ import numba
 import numpy as np
 from numba import types
 
-from lab2048.board import Words, lines, max_rank, rank_at
-from lab2048.game import Rules
-from lab2048.jit import U, kernel
+from lab2048.board import (
+    GOLDEN,
+    OVERFLOW,
+    Words,
+    legal,
+    lines,
+    max_rank,
+    mix,
+    rank_at,
+    reward,
+    slide,
+    spawn,
+    table,
+)
+from lab2048.board import Table as Slides
+from lab2048.game import Game, Rules
+from lab2048.jit import Kernels, U, kernel
 from lab2048.learn.ntuple import Network, Weights, network_kernels, value
 from lab2048.learn.td import four_moves, mean_state
 from lab2048.learn.weights import FILE, Stored, network_folder, networks_folder, read_weights
-from lab2048.player import Floats, PlayerError, option
+from lab2048.player import Bytes, Floats, Moves, PlayerError, option
 from lab2048.search.expectimax import BEST_MOVES, DEEPEST, Searcher, add_search
 from lab2048.search.steps import steps
 
@@ -116,44 +130,129 @@ def q_values(states: Words, by: Any, out: Floats) -> None:
         out[i, 3] = by.initial + value(state, 3, by.weights) if left else np.nan
 
 
-@kernel("void(uint64[::1], int64, uint64[::1])", lean=True)
-def downgrade(boards: Words, well: int, out: Words) -> None:
-    """Write each board with its tiles lowered until the largest rank is `well`, or none is missing.
+@kernel("uint64(uint64, int64)", lean=True)
+def lowered(board: U, well: int) -> U:
+    """The board with its tiles lowered until the largest rank is `well`, or none is missing.
 
     All tiles above the largest rank that is missing are lowered by one.
     """
+    while max_rank(board) > well:
+        ranks = U(0)
+        for cell in range(16):
+            ranks |= U(1) << rank_at(board, cell)
+        missing = max_rank(board) - 1
+        while missing > 0 and (ranks >> U(missing)) & U(1):
+            missing -= 1
+        if missing == 0:
+            break
+        for cell in range(16):
+            if rank_at(board, cell) > U(missing):
+                board -= U(1) << U(4 * cell)
+    return board
+
+
+@kernel("void(uint64[::1], int64, uint64[::1])", lean=True)
+def downgrade(boards: Words, well: int, out: Words) -> None:
+    """Write each board with its tiles lowered; see `lowered`."""
     for i in range(len(boards)):
-        board = boards[i]
-        while max_rank(board) > well:
-            ranks = U(0)
-            for cell in range(16):
-                ranks |= U(1) << rank_at(board, cell)
-            missing = max_rank(board) - 1
-            while missing > 0 and (ranks >> U(missing)) & U(1):
-                missing -= 1
-            if missing == 0:
+        out[i] = lowered(boards[i], well)
+
+
+def best_move(board: U, by: Any, tie: float) -> tuple[U, U, U]:
+    """The first of the best moves, as `choice.best_of` has it; its afterstate and reward."""
+    up, right, low, left, down, across = four_moves(board, by, ROWS, COLS)
+    first = np.float64(down) + worth(up, by) if up else -np.inf
+    second = np.float64(across) + worth(right, by) if right else -np.inf
+    third = np.float64(down) + worth(low, by) if low else -np.inf
+    fourth = np.float64(across) + worth(left, by) if left else -np.inf
+    best = max(first, second, third, fourth)
+    least = best - tie * max(abs(best), 1.0)
+    if first >= least:
+        return U(0), up, down
+    if second >= least:
+        return U(1), right, across
+    if third >= least:
+        return U(2), low, down
+    return U(3), left, across
+
+
+def play_on(state: Words, by: Any, game: Any, moves: Bytes, results: Moves) -> None:
+    """Several moves in each game, one game after the other; see `Player.play_on`."""
+    for j in range(state.shape[1]):
+        board, word, length, score = state[0, j], state[1, j], 0, np.int64(0)
+        results[j, 2] = 0
+        while state[2, j] and length < moves.shape[1]:
+            top = max_rank(board)
+            seen = lowered(board, game.well) if top > game.well else board
+            move, after, gained = best_move(seen, by, game.tie)
+            if top > game.well or top == 15:
+                gained = reward(board, move, game.across, game.down, ROWS, COLS)
+                after = slide(board, move, game.across, game.down, ROWS, COLS)
+            if gained & U(OVERFLOW):
+                results[j, 2] = 1
                 break
-            for cell in range(16):
-                if rank_at(board, cell) > U(missing):
-                    board -= U(1) << U(4 * cell)
-        out[i] = board
+            moves[j, length] = move
+            score += np.int64(gained)
+            length += 1
+            word += GOLDEN
+            board, _ = spawn(after, mix(word), game.four, ROWS, COLS)
+            state[2, j] = legal(board, ROWS, COLS)
+        state[0, j], state[1, j] = board, word
+        results[j, 0], results[j, 1] = length, score
+
+
+class Table(NamedTuple):
+    """What a game is played with, besides the network."""
+
+    across: Slides
+    down: Slides
+    four: Words
+    well: int
+    tie: float
+
+
+def table_for(rules: Rules, four: Words, well: int, tie: float) -> Table:
+    """What a game is played with."""
+    return Table(table(rules.cols), table(rules.rows), four, well, tie)
 
 
 @cache
 def playing_kernel(network: Network, rule: str) -> Callable[..., None]:
     """The search with a network, `root_values`; or `q_values` if it has values of moves."""
     board = steps(network.rows, network.cols)
-    judge = Judge(lines(2), lines(2), np.empty(0, np.float32), 0.0, 0.0, 0.0, 0.0, 0.0)
-    by, word, real = numba.typeof(judge), types.uint64, types.float64
-    kernels = network_kernels(network, 1, rule == "q").more(f"play.{rule}", lean=True, RULE=rule)
+    by, kernels = _judge_type(), _move_kernels(network, rule)
     if rule == "q":
-        return kernels.add(q_values, types.void(word[::1], by, real[:, ::1]))
+        return kernels.add(q_values, types.void(types.uint64[::1], by, types.float64[:, ::1]))
+    kernels.add(best_moves, types.void(*BEST_MOVES[:2], by, BEST_MOVES[2]))
+    return add_search(kernels.more("search"), by, board.spawns)
+
+
+def _judge_type() -> Any:
+    """The type of a `Judge`."""
+    none = np.empty(0, np.float32)
+    return numba.typeof(Judge(lines(2), lines(2), none, 0.0, 0.0, 0.0, 0.0, 0.0))
+
+
+def _move_kernels(network: Network, rule: str) -> Kernels:
+    """`make_moves` and `worth` for a network."""
+    by, word, real = _judge_type(), types.uint64, types.float64
+    kernels = network_kernels(network, 1, rule == "q").more(f"play.{rule}", lean=True, RULE=rule)
     if rule == "state":
         kernels.add(mean_state, real(word, by, by, types.float32[::1]))
     kernels.add(worth, real(word, by))
     kernels.add(make_moves, types.void(word, by, word[::1], real[::1]))
-    kernels.add(best_moves, types.void(*BEST_MOVES[:2], by, BEST_MOVES[2]))
-    return add_search(kernels.more("search"), by, board.spawns)
+    return kernels
+
+
+@cache
+def games_kernel(network: Network, rule: str) -> Callable[..., None]:
+    """`play_on` for a network."""
+    kernels = _move_kernels(network, rule).more("games", lean=True)
+    game = table_for(Rules(2, 2), np.empty(2, np.uint64), 0, 0.0)
+    played = types.uint8[:, ::1], types.int64[:, ::1]
+    grid, word = types.uint64[:, ::1], types.uint64
+    kernels.add(best_move, types.UniTuple(word, 3)(word, _judge_type(), types.float64))
+    return kernels.add(play_on, types.void(grid, _judge_type(), numba.typeof(game), *played))
 
 
 # -- the player ----------------------------------------------------------------------------------
@@ -241,9 +340,26 @@ class NTuple(Searcher):
         sums = self.stored.facts["checksums"]
         return f"{self.spec} {sums.get('weights', sums.get('codes'))} {self.stored.facts['p4']}"
 
+    def prepare(self) -> None:
+        """Compile, whichever way games are played."""
+        facts = self.stored.facts
+        if facts["rule"] == "q":
+            self.choose(Game(self.rules, 0).board)
+            return
+        super().prepare()
+        games_kernel(self.stored.network, facts["rule"])
+
     def search(self) -> tuple[Callable[..., None], Any]:
         stored = self.stored
         return playing_kernel(stored.network, stored.facts["rule"]), judge_of(stored)
+
+    def play_on(self, state: Words, four: Words, moves: Bytes, results: Moves) -> bool:
+        rule = self.stored.facts["rule"]
+        if self.depth > 1 or self.timed or self.splits or rule == "q":
+            return False
+        game = table_for(self.rules, four, self.well, self.tie)
+        games_kernel(self.stored.network, rule)(state, judge_of(self.stored), game, moves, results)
+        return True
 
     def values_many(self, boards: Words, words: Words) -> Floats:
         lowered = np.empty_like(boards)

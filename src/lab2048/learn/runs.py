@@ -51,10 +51,10 @@ class Goal:
     def next_block(self, training: Training, block: int) -> int:
         """How many games come next: up to the next full block, or the end.
 
-        Blocks of 0 games end at 1, 2 and 5 times the powers of ten.
+        Blocks of 0 games end at 1, 2 and 5 times the powers of ten, from 1000 on.
         """
         if block == 0:
-            ends = (n * 10**power for power in range(2, 13) for n in (1, 2, 5))
+            ends = (n * 10**power for power in range(3, 13) for n in (1, 2, 5))
             games = int(next(end for end in ends if end > training.games)) - training.games
         else:
             games = block - training.games % block

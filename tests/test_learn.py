@@ -555,7 +555,7 @@ def test_specs_of_the_player(own_home, trained):
     assert str(make_player("ntuple:mine", rules)) == "ntuple:mine"
     assert make_player("ntuple:mine,time=1ms", rules).timed
     reach = trained.facts["reach"]
-    well = max(int(tile) for tile, share in reach.items() if share >= 0.1)
+    well = max(int(tile) for tile, share in reach.items() if share >= 0.8)
     assert make_player("ntuple:mine", rules).well == well.bit_length() - 1
     before = make_player("ntuple:mine", rules).identity
     other = Training(small_settings(seed=9), 1)

@@ -46,7 +46,7 @@ from lab2048.search.steps import steps
 
 SHIPPED = Path(__file__).parent / "networks"
 """The networks of the package, a file for each board."""
-SEEN = 0.1
+SEEN = 0.8
 """A tile is known well if at least this share of the last games of a training reached it."""
 
 ROWS = COLS = 0

@@ -12,13 +12,17 @@ from lab2048.learn.weights import Stored
 from lab2048.solve.policy import Layer, evaluate_policy
 from lab2048.solve.table import Table
 
+LIKELY = 1e-7
+"""A board that fewer games come to is not compared: all of them together hardly count, and most
+boards are such."""
+
 
 def distance(training: Training, table: Table, threads: int | None = None) -> dict[str, Any]:
     """The exact mean score of what was learnt so far, its regret, and the errors of its values.
 
     The player makes the best move by the network, each of several equally good ones alike. Errors
     are of the value of the best move, compared with that of perfect play, on the boards that games
-    of the player come to and as often as they do.
+    of the player come to and as often as they do; those that are too rare to count are left out.
     """
     stored = training.stored()
     plain = np.ascontiguousarray(stored.weights[:: stored.stride])
@@ -32,7 +36,7 @@ def distance(training: Training, table: Table, threads: int | None = None) -> di
 
     def compare(layer: Layer) -> None:
         """Add up errors, and how many there are."""
-        alive = layer.chances.any(axis=1)
+        alive = layer.chances.any(axis=1) & (layer.masses >= LIKELY)
         states, masses = layer.states[alive], layer.masses[alive]
         if len(states):
             found = np.nanmax(player.values_many(states, np.zeros_like(states)), axis=1)
@@ -49,6 +53,7 @@ def distance(training: Training, table: Table, threads: int | None = None) -> di
             "share": exact.value / best,
             "bias": float(sums[1] / sums[0]),
             "error": float(sums[2] / sums[0]),
+            "compared": float(sums[0] / exact.moves),
             "reach": {str(tile): chance for tile, chance in exact.reach.items()},
         }
     }

@@ -546,6 +546,49 @@ def test_tiles_are_downgraded_from_the_largest_that_is_missing():
     assert naive_downgrade(boards[0], 14)[:4] == [14, 13, 12, 11]
 
 
+class OneByOne(NTuple):
+    """The same player, asked for every single move."""
+
+    def play_on(self, state, four, moves, results):
+        return False
+
+
+@slow
+@pytest.mark.parametrize("more", ["off", "auto", "64"])
+def test_games_in_one_kernel_are_those_move_by_move(trained, more):
+    from lab2048.arena import play_games
+
+    found = []
+    for kind in (NTuple, OneByOne):
+        player = kind(trained.rules, given=plain(trained), downgrade=more)
+        games = play_games(player, iter(range(40)), 7, threads=2)
+        found.append({game.index: game for game in games})
+    assert found[0] == found[1] and max(game.score for game in found[0].values()) > 500
+
+
+@slow
+def test_a_tile_that_is_too_large_is_left_to_the_game(trained):
+    player = NTuple(trained.rules, given=plain(trained), downgrade="off")
+    board = Board.parse("32768 32768 2 / 4 8 16 / 32 64 128")
+    state = np.array([[board.packed], [0], [0b1010], [0]], np.uint64)
+    moves, results = np.zeros((1, 5), np.uint8), np.zeros((1, 3), np.int64)
+    assert player.play_on(state, np.zeros(2, np.uint64), moves, results)
+    assert results.tolist() == [[0, 0, 1]] and int(state[0, 0]) == board.packed
+
+
+@slow
+def test_probe_tells_what_players_think(own_home, command):
+    code, out, _ = command(
+        "probe", "2 2 / . 4", "--player", "greedy", "--player", "corner", "--json"
+    )
+    found = json.loads(out)["players"]
+    assert code == 0 and found["greedy"]["values"] == {"up": None, "right": 4, "down": 0, "left": 4}
+    assert found["greedy"]["choice"] == "right" and found["corner"]["choice"] == "left"
+    code, out, _ = command("probe", "2 2 / . 4", "--player", "greedy")
+    assert "greedy: the reward\nright        4.0000  its move\n" in out
+    assert command("probe", "2 2 / . 4", "--player", "gredy")[0] == 2
+
+
 @slow
 def test_specs_of_the_player(own_home, trained):
     write_weights(network_folder("mine") / FILE, trained)

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from lab2048.game import Spawn as Spawn
     from lab2048.game import direction_from_image as direction_from_image
     from lab2048.game import direction_on_image as direction_on_image
+    from lab2048.learn.ntuple import Network as Network
+    from lab2048.learn.training import Settings as Settings
+    from lab2048.learn.training import Training as Training
+    from lab2048.learn.weights import read_weights as read_weights
+    from lab2048.learn.weights import write_weights as write_weights
     from lab2048.measure import evaluate as evaluate
     from lab2048.player import Player as Player
     from lab2048.players import make_player as make_player
@@ -56,6 +61,9 @@ _HOMES = {
     "lab2048.custom": ["Custom"],
     "lab2048.arena": ["play_match"],
     "lab2048.measure": ["evaluate"],
+    "lab2048.learn.ntuple": ["Network"],
+    "lab2048.learn.training": ["Settings", "Training"],
+    "lab2048.learn.weights": ["read_weights", "write_weights"],
     "lab2048.solve.policy": ["evaluate_policy"],
     "lab2048.solve.problem": ["Problem"],
     "lab2048.solve.solver": ["make_table"],

@@ -147,6 +147,10 @@ def probe(  # noqa: PLR0913, PLR0917
     after: Annotated[
         str | None, typer.Option("--after", metavar="MOVE", help="Show the spawns after a move.")
     ] = None,
+    player: Annotated[
+        list[str] | None,
+        typer.Option("--player", metavar="PLAYER", help="What a player thinks; may be repeated."),
+    ] = None,
     objective: cli_solve.ObjectiveOption = "score",
     p4: FourOption = P4,
     gamma: GammaOption = 1.0,
@@ -157,6 +161,7 @@ def probe(  # noqa: PLR0913, PLR0917
 
     position = Board.parse(" ".join(board), size)  # a board without quotes is several words
     rules = Rules(position.rows, position.cols, p4)
+    opinions = cli_probe.opinions(position, rules, player or [])
     with ExitStack() as stack:
         found, hint = cli_probe.table_for(rules, table, objective, gamma)
         if found is not None:
@@ -164,9 +169,9 @@ def probe(  # noqa: PLR0913, PLR0917
             asked = {"objective": objective, "p4": p4, "gamma": gamma}
             cli_probe.check_asked(found, {n: v for n, v in asked.items() if _is_given(context, n)})
         if as_json:
-            print(json.dumps(cli_probe.as_json(position, rules, found, after)))
+            print(json.dumps(cli_probe.as_json(position, rules, found, after, opinions)))
         else:
-            cli_probe.show(position, rules, found, after, hint)
+            cli_probe.show(position, rules, found, after, opinions, hint)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lab2048.game import Board, Direction, Rules
 from lab2048.wording import precise
@@ -46,7 +47,43 @@ def check_asked(table: Table, asked: dict[str, Any]) -> None:
             raise ValueError(f"the table in {table.path} has {name} {found}, not {value}")
 
 
-def as_json(board: Board, rules: Rules, table: Table | None, after: str | None) -> dict[str, Any]:
+class Opinion(NamedTuple):
+    """What a player thinks of the moves of a position."""
+
+    player: str
+    meaning: str
+    """What its values are."""
+    values: dict[Direction, float]
+    choice: Direction | None
+    """The move it makes; None if there is none."""
+
+
+def opinions(board: Board, rules: Rules, specs: Sequence[str]) -> list[Opinion]:
+    """What players think of a position."""
+    if not specs:
+        return []
+    from lab2048.player import PlayerError
+    from lab2048.players import make_player
+
+    found = []
+    for spec in specs:
+        player = make_player(spec, rules)
+        try:
+            values = player.values(board) if not board.is_terminal else {}
+        except PlayerError:  # one that only chooses
+            values = {}
+        choice = None if board.is_terminal else player.choose(board)
+        found.append(Opinion(player.spec, getattr(player, "meaning", ""), values, choice))
+    return found
+
+
+def as_json(
+    board: Board,
+    rules: Rules,
+    table: Table | None,
+    after: str | None,
+    opinions: Sequence[Opinion] = (),
+) -> dict[str, Any]:
     """The object that `probe --json` prints; null stands for what is illegal, or not solved."""
     values = table.moves(board) if table else {}
     found: dict[str, Any] = {
@@ -65,6 +102,15 @@ def as_json(board: Board, rules: Rules, table: Table | None, after: str | None) 
             for direction in Direction
         },
     }
+    if opinions:
+        found["players"] = {
+            each.player: {
+                "meaning": each.meaning,
+                "values": {str(d): each.values.get(d) for d in Direction},
+                "choice": None if each.choice is None else str(each.choice),
+            }
+            for each in opinions
+        }
     if after is not None:
         found["spawns"] = [
             {
@@ -105,7 +151,14 @@ def _spawns(
     return [(spawn, None) for spawn in rules.spawns(after)]
 
 
-def show(board: Board, rules: Rules, table: Table | None, after: str | None, hint: str) -> None:
+def show(
+    board: Board,
+    rules: Rules,
+    table: Table | None,
+    after: str | None,
+    opinions: Sequence[Opinion],
+    hint: str,
+) -> None:
     """The position and its moves, a line each."""
     # what may be refused comes first: nothing is printed then
     values = table.moves(board) if table else {}
@@ -133,6 +186,8 @@ def show(board: Board, rules: Rules, table: Table | None, after: str | None, hin
         _show_spawns(spawns, table is not None)
     else:
         _show_moves(board, values)
+    for each in opinions:
+        _show_opinion(each)
     if hint:
         print()
         print(hint)
@@ -153,6 +208,17 @@ def _show_moves(board: Board, values: dict[Direction, MoveValue]) -> None:
             regret = "best" if value.optimal else precise(value.regret)
             numbers = f"{precise(value.q):>14}{regret:>12}"
         print(f"{direction!s:5}  {reward:6}{numbers}  {after}")
+
+
+def _show_opinion(opinion: Opinion) -> None:
+    """What a player thinks of the moves, the best one first."""
+    print()
+    print(f"{opinion.player}: {opinion.meaning}")
+    if not opinion.values and opinion.choice is not None:
+        print(f"{opinion.choice!s:5}  its move")
+    for direction, value in sorted(opinion.values.items(), key=lambda pair: -pair[1]):
+        mark = "  its move" if direction == opinion.choice else ""
+        print(f"{direction!s:5}{precise(value):>14}{mark}")
 
 
 def _show_spawns(spawns: list[tuple[Any, float | None]], exact: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import shutil
@@ -134,6 +133,8 @@ RULES = [
     ("tc", "td", {"coherent": True}),
     ("state", "state", {}),
     ("q", "q", {}),
+    ("otd", "td", {}),
+    ("otc", "td", {"coherent": True}),
 ]
 
 
@@ -148,11 +149,14 @@ def test_learning_is_that_of_dictionaries(board, order, method, rule, how):
         pytest.skip("moves that are equally good but for rounding are told apart by it")
     rules = Rules.parse(board)
     network = Network.of(SMALL[board], rules)
-    gamma = 0.9 if method in ("q", "state") else 1.0
+    gamma = 0.9 if order == "forward" or method == "state" else 1.0
     rate = 0.5
-    training = Training(Settings(rules, network, method, rate, 0.0, gamma, 0.0, order, seed=3), 1)
-    results = training.block(6)
-    net = naive_learn.Net(cells_of(network), by_move=rule == "q")
+    initial = 40.0 if method.startswith("o") else None
+    training = Training(
+        Settings(rules, network, method, rate, initial, gamma, order=order, seed=3), 1
+    )
+    results = np.concatenate([training.block(4), training.block(2)])
+    net = naive_learn.Net(cells_of(network), rule == "q", initial or 0.0)
     back = order == "backward"
     for index in range(6):
         game = Game(rules, 3, index=index)
@@ -162,29 +166,59 @@ def test_learning_is_that_of_dictionaries(board, order, method, rule, how):
         assert score == results[index, 0]
         assert len(game.moves) == results[index, 1]
         assert game.board.max_tile == 1 << results[index, 2]
-    stride = 4 if method == "tc" else 1
+    stride = 4 if how else 1
     for name, weight in net.weights.items():
         at = stride * entry(network, name)
         assert training.weights[at] == pytest.approx(weight, rel=1e-4, abs=1e-4)
-        if method == "tc":
+        if how:
             assert training.weights[at + 1] == pytest.approx(net.steps[name], rel=1e-4, abs=1e-4)
             assert training.weights[at + 2] == pytest.approx(net.sizes[name], rel=1e-4, abs=1e-4)
-    assert np.count_nonzero(training.weights[::stride]) <= len(net.weights)
+    changed = sum(weight != 0 for weight in net.weights.values())
+    assert np.count_nonzero(training.weights[::stride]) == changed
 
 
 @slow
 def test_the_update_of_one_move_by_hand():
-    # 2x2 with the whole board as its tuple: a value is the sum of 8 weights
+    # 2x2, the whole board as its tuple: a value is the sum of 8 weights. The two halves of the
+    # update of one afterstate, "4 . / 2 .", whose target is 10: none of its images are equal, so
+    # each of 8 weights takes 0.8 / 8 * 10 = 1.0, and the value is 8; then 0.8 / 8 * 2 = 0.2.
+    from lab2048.learn.td import Lesson
+
     rules = Rules(2, 2)
-    training = Training(Settings(rules, Network.of("0123", rules), "td", 0.8, order="forward"), 1)
-    training.block(1)
-    # The first game begins 2 . / 2 . or an image: every weight is 0, so the first move that is
-    # legal is made, and its afterstate learns from the reward of the second.
-    game = Game(rules, 1)
-    net = naive_learn.Net([[0, 1, 2, 3]])
-    naive_learn.learn_game(net, game, "td", rate=0.8)
-    first = next(name for name, weight in net.weights.items() if weight)
-    assert training.weights[entry(training.settings.network, first)] == net.weights[first]
+    network = Network.of("0123", rules)
+    kernels = kernels_of(network, "td", False, False)
+    weights = new_weights(network)
+    lesson = Lesson(0.8 / 8, 0.0, 1.0, 0.0)
+    board = np.uint64(Board.parse("4 . / 2 .").packed)
+    kernels["correct"](board, 0, 10.0, lesson, weights)
+    assert np.count_nonzero(weights) == 8 and weights.max() == weights[0x0102] == 1.0
+    kernels["correct"](board, 0, 10.0, lesson, weights)
+    assert weights[0x0102] == pytest.approx(1.2) and weights[0x2010] == weights[0x0102]
+    # "2 . / . ." has 4 different images, each looked up twice and so changed twice
+    corner = np.uint64(Board.parse("2 . / . .").packed)
+    kernels["correct"](corner, 0, 10.0, lesson, weights)
+    assert weights[0x0001] == pytest.approx(2.0)
+    assert kernels["value"](corner, 0, weights) == pytest.approx(16.0)
+
+
+def kernels_of(network, rule, coherent, backward):
+    """The kernels of a rule, by name."""
+    from lab2048.learn import td
+
+    found = {}
+    real = network_kernels(network, 4 if coherent else 1, rule == "q")
+    more = real.more
+
+    def keep(name, **constants):
+        found["kernels"] = more(name, **constants)
+        return found["kernels"]
+
+    real.more = keep
+    try:
+        td.learning_kernel.__wrapped__(network, rule, coherent, backward)
+    finally:
+        real.more = more
+    return found["kernels"]._bound
 
 
 @slow
@@ -270,7 +304,7 @@ def test_q_learning_finds_the_exact_q(made):
 def test_every_method_learns_on_3x3(method):
     rules = Rules(3, 3)
     order = "forward" if method == "q" else "backward"
-    initial = 500.0 if method.startswith("o") else 0.0
+    initial = 500.0 if method.startswith("o") else None
     network = Network.of("2x6" if method != "state" else "5x3", rules)
     training = Training(Settings(rules, network, method, initial=initial, order=order), 1)
     first = training.block(200)[:, 0].mean()
@@ -298,21 +332,33 @@ def small_settings(method="tc", seed=1, **more):
 
 
 @slow
-def test_one_thread_repeats_itself_and_resumes_bit_for_bit(own_home):
-    whole = Training(small_settings(), 1)
-    for _ in range(3):
-        whole.block(100)
-    parts = Training(small_settings(), 1)
-    parts.block(100)
+@pytest.mark.parametrize("method", ["td", "tc", "td+tc", "q"])
+def test_one_thread_repeats_itself_and_resumes_bit_for_bit(own_home, method):
+    settings = small_settings(method, epsilon=0.1 if method == "q" else 0.0)
+    whole, path = Training(settings, 1), own_home / "x.safetensors"
+    first = whole.block(100)
+    whole.enter(0.9)
+    second = whole.block(100)
+    whole.block(100)
+    assert first.tobytes() != second.tobytes()
+    parts = Training(settings, 1)
+    for number, games in enumerate((64, 36, 100, 7, 93)):
+        if number == 2:
+            parts.enter(0.9)
+        parts.block(games)
+        write_weights(path, parts.stored())
+        stored = read_weights(path, learning=True)
+        assert Settings.from_facts(stored.facts) == settings
+        parts = Training.resumed(settings, stored, 1)
+    assert parts.weights.tobytes() == whole.weights.tobytes()
+    assert (parts.games, parts.moves) == (whole.games, whole.moves) == (300, whole.moves)
+
+
+def test_what_is_packed_does_not_go_on(own_home):
     path = own_home / "x.safetensors"
-    write_weights(path, parts.stored())
-    parts = Training.resumed(small_settings(), read_weights(path, learning=True), 1)
-    parts.block(100)
-    write_weights(path, parts.stored())
-    again = Training.resumed(small_settings(), read_weights(path, learning=True), 1)
-    again.block(100)
-    assert again.weights.tobytes() == whole.weights.tobytes()
-    assert (again.games, again.moves) == (whole.games, whole.moves) == (300, whole.moves)
+    write_packed(path, stored_example())
+    with pytest.raises(ValueError, match="cannot go on learning: it is packed"):
+        Training.resumed(small_settings(), read_weights(path, learning=True), 1)
 
 
 @slow
@@ -345,13 +391,26 @@ def test_the_second_phase_goes_on_with_the_weights_of_the_first():
         ({"method": "q"}, "Q-learning is forward"),
         ({"epsilon": 0.1}, "only Q-learning explores"),
         ({"gamma": 1.5}, "gamma is a number from 0 to 1"),
-        ({"rate": -1.0}, "rate is a number from 0 to 100"),
+        ({"rate": -1.0}, "rate is a number from 0 to 2"),
+        ({"initial": 5.0}, "only otd, otc and otd\\+tc have an initial value, not tc"),
+        ({"method": "otc", "initial": float("nan")}, "initial is a number from"),
         ({"seed": -1}, "a seed is a whole number"),
     ],
 )
 def test_bad_settings_are_refused(change, said):
+    rules = Rules(3, 3)
     with pytest.raises(ValueError, match=said):
-        dataclasses.replace(small_settings(), **change)
+        Settings(rules, Network.of("012", rules), **{"order": "backward", **change})
+
+
+def test_settings_have_usual_values():
+    rules = Rules(3, 3)
+    network = Network.of("012", rules)
+    assert Settings(rules, network, "otd").initial == 2500.0
+    assert Settings(rules, network, "td").initial == 0.0
+    assert Settings(rules, network, "q").order == "forward"
+    assert Settings(rules, network).order == "backward"
+    assert isinstance(Settings(rules, network, gamma=1, rate=1).rate, float)
 
 
 def test_blocks_and_goals():
@@ -364,6 +423,9 @@ def test_blocks_and_goals():
     assert Goal(games=10**6).next_block(training(2000, 0.0), 0) == 3000
     assert Goal(seconds=60.0).share(training(5, 30.0)) == 0.5
     assert block_size(None, Goal(games=1_000_000), False) == 10_000
+    assert block_size(None, Goal(games=1_000_000), True) == 100_000
+    assert Goal(games=5000).pause(training(4000, 0.0)) == 4500  # the second phase begins there
+    assert Goal(games=5000).pause(training(4500, 0.0)) == 5500
     assert block_size("log", goal, False) == 0
     with pytest.raises(ValueError, match="a block is a number of games, or log"):
         block_size("often", goal, False)
@@ -461,23 +523,19 @@ def test_names_of_networks_are_no_paths(name):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained():
     """A small network for 3x3 that has learnt a little."""
     training = Training(small_settings(), 1)
     training.block(1000)
     return training.stored()
 
 
-def plain(stored):
-    weights = np.ascontiguousarray(stored.weights[:: stored.stride])
-    return Stored(stored.network, weights, 1, stored.facts)
-
-
 def naive_net(stored):
     class Looked(naive_learn.Net):
         def value(self, grid, move=0):
             names = self.entries(grid, move)
-            return sum(float(stored.weights[entry(stored.network, name)]) for name in names)
+            weights = [stored.weights[entry(stored.network, name)] for name in names]
+            return self.initial + sum(map(float, weights))
 
     return Looked(cells_of(stored.network))
 
@@ -500,7 +558,7 @@ def naive_q(net, grid, move, depth, p4):
 def test_the_player_looks_ahead_with_the_network(trained, depth):
     from fractions import Fraction
 
-    stored = plain(trained)
+    stored = trained.plain()
     player = NTuple(stored.rules, given=stored, depth=depth, downgrade="off")
     net = naive_net(stored)
     for grid in random_grids(stored.rules, 20 if depth < 3 else 3, seed=depth):
@@ -515,12 +573,12 @@ def test_the_player_looks_ahead_with_the_network(trained, depth):
 
 @slow
 def test_images_of_a_board_are_played_alike(trained):
-    player = NTuple(trained.rules, given=plain(trained), ties="split")
+    player = NTuple(trained.rules, given=trained, ties="split")
     assert player.symmetric
     for grid in random_grids(trained.rules, 50, seed=5):
         boards = np.array([naive.packed(image) for image in naive.images(grid)], np.uint64)
         values = np.sort(player.values_many(boards, np.zeros_like(boards)), axis=1)
-        assert (np.isnan(values) | (values == values[0])).all()
+        assert np.array_equal(values, np.tile(values[0], (8, 1)), equal_nan=True)
 
 
 def naive_downgrade(ranks, well):
@@ -555,20 +613,44 @@ class OneByOne(NTuple):
 
 @slow
 @pytest.mark.parametrize("more", ["off", "auto", "64"])
-def test_games_in_one_kernel_are_those_move_by_move(trained, more):
-    from lab2048.arena import play_games
+def test_games_in_one_kernel_are_those_move_by_move(trained, more, monkeypatch):
+    from lab2048 import arena
 
+    monkeypatch.setattr(arena, "AT_ONCE", 7)
     found = []
     for kind in (NTuple, OneByOne):
-        player = kind(trained.rules, given=plain(trained), downgrade=more)
-        games = play_games(player, iter(range(40)), 7, threads=2)
+        player = kind(trained.rules, given=trained, downgrade=more)
+        games = arena.play_games(player, iter(range(40)), 7, threads=2)
         found.append({game.index: game for game in games})
     assert found[0] == found[1] and max(game.score for game in found[0].values()) > 500
 
 
 @slow
+@pytest.mark.parametrize(("method", "gamma"), [("state", 1.0), ("otd", 0.9), ("otd", 1.0)])
+def test_networks_of_all_kinds_play_as_they_were_trained(method, gamma):
+    settings = small_settings(method, gamma=gamma)
+    training = Training(settings, 1)
+    training.block(300)
+    stored = training.stored()
+    player, net = NTuple(stored.rules, given=stored, downgrade="off"), naive_net(stored)
+    net.initial = settings.initial
+    player.prepare()
+    rule = stored.facts["rule"]
+    for grid in [*random_grids(stored.rules, 20, seed=8), [[2, 4, 8], [16, 32, 64], [2, 4, 4]]]:
+        found = player.values(Board.parse(naive.text(grid)))
+        for move in naive.legal_moves(grid):
+            expected = naive_learn.worth(net, rule, grid, move, gamma, 0.1)
+            assert found[move] == pytest.approx(expected, rel=1e-9)
+    if gamma == 1:
+        assert NTuple(stored.rules, given=stored, depth=2).values(Board.parse(naive.text(grid)))
+    else:
+        with pytest.raises(ValueError, match="trained with a discount has depth 1"):
+            NTuple(stored.rules, given=stored, depth=2)
+
+
+@slow
 def test_a_tile_that_is_too_large_is_left_to_the_game(trained):
-    player = NTuple(trained.rules, given=plain(trained), downgrade="off")
+    player = NTuple(trained.rules, given=trained, downgrade="off")
     board = Board.parse("32768 32768 2 / 4 8 16 / 32 64 128")
     state = np.array([[board.packed], [0], [0b1010], [0]], np.uint64)
     moves, results = np.zeros((1, 5), np.uint8), np.zeros((1, 3), np.int64)
@@ -630,7 +712,7 @@ FEW = ("train", "ntuple", "--board", "2x2", "--network", "0123")
 def test_the_command_trains_lists_packs_and_plays(own_home, command, tmp_path):
     code, out, err = command(*FEW, "--episodes", "2k", "--out", "a", "--block", "500")
     assert code == 0 and "largest tile" in out and "the last 1,000 of 2,000 games" in out
-    assert "a: 2x2, 1 tuples (0123), 65,536 weights" in err and err.count(" games  tc") == 4
+    assert "a: 2x2, tuples 0123 (65,536 weights" in err and err.count(" games  tc") == 4
     log = read_log(network_folder("a"), 10**9)
     assert [each["games"] for each in log] == [500, 1000, 1500, 2000]
     assert log[-1]["reach"]["8"] > 0.5 and log[-1]["moves_per_second"] > 0
@@ -648,6 +730,26 @@ def test_the_command_trains_lists_packs_and_plays(own_home, command, tmp_path):
     assert code == 0 and "wrote" in out
     code, out, err = command("evaluate", "ntuple:a", "--board", "2x2", "--games", "50", "--json")
     assert code == 0 and json.loads(out)[0]["score"]["mean"] > 40
+
+
+@slow
+def test_runs_that_were_stopped_go_on(own_home, command):
+    several = (*FEW, "--runs", "2", "--out", "s", "--episodes")
+    assert command(*several, "200")[0] == 0
+    shutil.rmtree(network_folder("s-2"))
+    again = ("train", "ntuple", "--resume", "--runs", "2", "--out", "s", "--network", "3210")
+    code, _, err = command(*again, "--episodes", "300", "--rate", "1", "--seed", "1")
+    assert code == 0, err
+    assert [read_facts(network_folder(f"s-{n}") / FILE)["games"] for n in (1, 2)] == [300, 300]
+    assert [read_facts(network_folder(f"s-{n}") / FILE)["seed"] for n in (1, 2)] == [1, 2]
+
+
+@slow
+def test_two_phases_whatever_the_blocks(own_home, command):
+    code, _, err = command(*FEW, "--method", "td+tc", "--episodes", "200", "--block", "200")
+    assert code == 0, err
+    facts = read_facts(network_folder("2x2-blocks-td+tc") / FILE)
+    assert facts["phase"] == 1 and facts["games"] == 200
 
 
 @slow
@@ -705,8 +807,6 @@ def test_no_room_on_the_disk(own_home, command, monkeypatch):
     assert code == 2 and "the network may need" in err
     monkeypatch.undo()
     monkeypatch.setenv("LAB2048_HOME", str(own_home))
-    if not os.path.exists("/dev/full"):
-        pytest.skip("there is no /dev/full")
     monkeypatch.setattr(runs_module, "SAVE_SECONDS", 0.0)
     real = runs_module.write_weights
     monkeypatch.setattr(runs_module, "write_weights", failing_once(real))

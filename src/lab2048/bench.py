@@ -23,7 +23,7 @@ from lab2048.notation import SHAPES
 
 if TYPE_CHECKING:
     from lab2048.learn.training import Training
-    from lab2048.learn.weights import Stored
+
 
 REPEATS = 7
 SOLVES = 5
@@ -253,10 +253,11 @@ def prepare_td() -> None:
     from lab2048.learn.play import NTuple
 
     for method, network in LEARNING:
-        _training(method, network, "forward").block(1)
-    training = _training("tc", "4x6", "backward")
-    training.block(1)
-    NTuple(Rules(4, 4), given=_plain(training.stored())).prepare()
+        for order in ("forward", "backward"):
+            _training(method, network, order).block(1)
+    for depth in PLAYING:
+        stored = _training("td", "4x6", "forward").stored()
+        NTuple(Rules(4, 4), given=stored, depth=depth).prepare()
 
 
 def bench_td(note: Note = lambda text: None) -> dict[str, Any]:
@@ -286,16 +287,8 @@ def _training(method: str, network: str, order: str, threads: int = 1) -> Traini
     return Training(Settings(rules, Network.of(network, rules), method, order=order), threads)
 
 
-def _plain(stored: Stored) -> Stored:
-    """A network with its weights alone."""
-    from lab2048.learn.weights import Stored
-
-    weights = np.ascontiguousarray(stored.weights[:: stored.stride])
-    return Stored(stored.network, weights, 1, stored.facts)
-
-
 def learning_speed(method: str, network: str, order: str, threads: int) -> int:
-    """Moves a second of a new network, from its 1,000th game to its 6,000th."""
+    """Moves a second of a new network, after its first 1,000 games."""
     training = _training(method, network, order, threads)
     rates = []
     for block in range(REPEATS + 1):
@@ -315,7 +308,7 @@ def playing_speed() -> dict[str, int]:
     training.block(5000)
     found = {}
     for depth, games in PLAYING.items():
-        player = NTuple(Rules(4, 4), given=_plain(training.stored()), depth=depth)
+        player = NTuple(Rules(4, 4), given=training.stored(), depth=depth)
         rates = []
         for repeat in range(REPEATS):
             began = time.perf_counter()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from lab2048.game import Rules
     from lab2048.lanes import Counts
+    from lab2048.learn.ntuple import Network
     from lab2048.learn.runs import Goal, Record
     from lab2048.learn.training import Settings, Training
     from lab2048.solve.table import Table
@@ -144,39 +147,45 @@ def ntuple(  # noqa: PLR0913, PLR0917
 
 def table_against(name: str, rules: Rules) -> Table:
     """The table of the board, which is made now if that takes no time, or another by its name."""
+    from lab2048.solve.optimal import ON_THE_FLY
     from lab2048.solve.problem import Problem
-    from lab2048.solve.table import command_for
+    from lab2048.solve.table import command_for, find_table
 
+    problem = Problem.of(rules)
+    if name == rules.name and rules.cells > ON_THE_FLY and find_table(problem) is None:
+        raise ValueError(f"there is no table {name}; make it with: {command_for(problem)}")
     found = table_for(rules, None if name == rules.name else name)
-    if found is None:
-        command = command_for(Problem.of(rules))
-        raise ValueError(f"there is no table {name}; make it with: {command}")
+    assert found is not None
     return found
 
 
-class Plan:
+class Plan(NamedTuple):
     """A training that is about to begin, or to go on."""
 
-    def __init__(self, name: str, settings: Settings, make: Callable[[], Training]) -> None:
-        self.name, self.settings, self.make = name, settings, make
+    name: str
+    settings: Settings
+    make: Callable[[], Training]
 
 
 def planned(
     given: dict[str, Any], out: str | None, resume: bool, run: int, runs: int, threads: int | None
 ) -> Plan:
     """What the options ask for, or a `ValueError`."""
-    from lab2048.learn.training import Training
+    from lab2048.learn.training import Settings, Training
     from lab2048.learn.weights import FILE, network_folder, read_facts, read_weights
 
     settings = None if resume and out else settings_of(given, run)
     if out is None:
         assert settings is not None
-        network = settings.network.name.replace(" ", "_")
-        out = f"{settings.rules.name}-{network}-{settings.method}"
+        out = f"{settings.rules.name}-{short_name(settings.network)}-{settings.method}"
     name = f"{out}-{run + 1}" if runs > 1 else out
     path = network_folder(name) / FILE
     if not path.exists():
-        if resume:
+        first = network_folder(f"{out}-1") / FILE
+        if resume and run > 0 and first.exists():  # stopped before it was begun
+            before = Settings.from_facts(read_facts(first))
+            settings = replace(before, seed=before.seed + run)
+        elif resume:
             raise ValueError(f"there is no network {name} to go on with")
         settings = settings or settings_of(given, run)
         return Plan(name, settings, partial(Training, settings, threads))
@@ -192,32 +201,39 @@ def planned(
     )
 
 
+def short_name(network: Network) -> str:
+    """The network's own name, or one made of its tuples."""
+    digest = hashlib.sha256(" ".join(network.tuples).encode()).hexdigest()
+    return network.name if " " not in network.name else digest[:8]
+
+
 def settings_of(given: dict[str, Any], run: int) -> Settings:
     """The settings that options ask for."""
     from lab2048.game import Rules
     from lab2048.learn.ntuple import Network
-    from lab2048.learn.training import Settings, usual_initial, usual_network
+    from lab2048.learn.training import Settings, usual_network
 
     found = {name: value for name, value in given.items() if value is not None}
     rules = Rules.parse(found.pop("board", "4x4"), found.pop("p4", P4))
     network = Network.of(found.pop("network", usual_network(rules)), rules)
     method = found.pop("method", "tc")
-    found.setdefault("order", "forward" if method == "q" else "backward")
-    found.setdefault("initial", usual_initial(rules) if method.startswith("o") else 0.0)
     found["seed"] = found.get("seed", 1) + run
     return Settings(rules, network, method, **found)
 
 
 def resumed_settings(facts: dict[str, Any], given: dict[str, Any], name: str, run: int) -> Settings:
     """The settings of a training that goes on; a `ValueError` if options ask for others."""
+    from lab2048.learn.ntuple import Network
     from lab2048.learn.training import Settings
 
     before = Settings.from_facts(facts)
-    asked = {key: value for key, value in given.items() if value is not None}
-    known = {**facts, "network": before.network.name}
-    for key, value in asked.items():
-        expected = value + run if key == "seed" else value
-        if expected != known[key]:
+    known = {**facts, "network": before.network.name, "rate": before.phases[0].rate}
+    known["seed"] = before.seed - run
+    for key, value in given.items():
+        same = value == known[key]
+        if key == "network" and value is not None:
+            same = Network.of(value, before.rules) == before.network
+        if value is not None and not same:
             raise ValueError(f"{name} was begun with --{key} {known[key]}, not {value}")
     return before
 
@@ -231,7 +247,7 @@ def train(plan: Plan, goal: Goal, block: str | None, table: Table | None) -> dic
     training = plan.make()
     folder = network_folder(plan.name)
     check_room(training, folder)
-    size = block_size(block, goal, table is not None)
+    games = block_size(block, goal, table is not None)
     introduce(plan, training)
     with stopping(training), _progress() as bar:
         task = bar.add_task(plan.name, total=1.0)
@@ -246,7 +262,7 @@ def train(plan: Plan, goal: Goal, block: str | None, table: Table | None) -> dic
             training,
             goal,
             folder,
-            block=size,
+            block=games,
             tell=tell,
             say=say,
             progress=moved,
@@ -282,8 +298,8 @@ def introduce(plan: Plan, training: Training) -> None:
     """Say what is about to happen."""
     settings, network = plan.settings, plan.settings.network
     say(
-        f"{plan.name}: {settings.rules.name}, {len(network.tuples)} tuples "
-        f"({' '.join(network.tuples)}), {network.size:,} weights, {size(training.weights.nbytes)}; "
+        f"{plan.name}: {settings.rules.name}, tuples {' '.join(network.tuples)} "
+        f"({network.size:,} weights, {size(training.weights.nbytes)}); "
         f"{settings.method}, {settings.order}, seed {settings.seed}, {training.threads} "
         f"thread{'s' * (training.threads > 1)}"
     )
@@ -362,7 +378,7 @@ def show_runs(results: list[dict[str, Any]]) -> None:
 
     console = Console(highlight=False)
     grid = Grid(box=box.SIMPLE)
-    exact = "exact" in results[0]["log"][-1]
+    exact = all("exact" in each["log"][-1] for each in results if each["log"])
     for heading in ("games", "mean score" if not exact else "exact mean", "+/-"):
         grid.add_column(heading, justify="right")
     for point in curve([each["log"] for each in results]):

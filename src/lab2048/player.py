@@ -83,8 +83,8 @@ class Player:
         for each in self.options():
             found, kind = getattr(self, each.name), each.metadata["kind"]
             if found != each.default:
-                text = format_value(found, kind)
-                chosen.append(text if kind == "name" else f"{each.name}={text}")
+                named = kind == "name"
+                chosen.append(found if named else f"{each.name}={format_value(found, kind)}")
         return f"{self.name}:{','.join(chosen)}" if chosen else self.name
 
     @property

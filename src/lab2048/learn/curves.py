@@ -84,7 +84,7 @@ def plot_curves(
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
         axes.set_xlabel("games of training")
-        exact = all("exact" in runs[0][-1] for runs in methods.values())
+        exact = all("exact" in record for runs in methods.values() for record in runs[0][-1:])
         axes.set_ylabel("exact mean score" if exact else "mean score of the last block")
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ halved, until the largest is known well. Order and equality of tiles stay, so th
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -39,7 +40,14 @@ from lab2048.game import Game, Rules
 from lab2048.jit import Kernels, U, kernel
 from lab2048.learn.ntuple import Network, Weights, network_kernels, value
 from lab2048.learn.td import four_moves, mean_state
-from lab2048.learn.weights import FILE, Stored, network_folder, networks_folder, read_weights
+from lab2048.learn.weights import (
+    FILE,
+    SUFFIX,
+    Stored,
+    network_folder,
+    networks_folder,
+    read_weights,
+)
 from lab2048.player import Bytes, Floats, Moves, PlayerError, option
 from lab2048.search.expectimax import BEST_MOVES, DEEPEST, Searcher, add_search
 from lab2048.search.steps import steps
@@ -69,16 +77,14 @@ class Judge(NamedTuple):
     """What a state without a move is worth."""
 
 
-def judge_of(stored: Stored) -> Judge:
-    """What a search needs of a network."""
-    rules, facts = stored.rules, stored.facts
-    initial = facts["initial"] if facts["method"].startswith("o") else 0.0
+def judge_of(stored: Stored, rules: Rules) -> Judge:
+    """What a search needs of a network, on a board of these rules."""
     return Judge(
         lines(rules.cols),
         lines(rules.rows),
         stored.weights,
-        initial,
-        facts["gamma"],
+        stored.facts["initial"],
+        stored.facts["gamma"],
         1 - rules.p4,
         rules.p4,
         0.0,
@@ -201,7 +207,7 @@ def play_on(state: Words, by: Any, game: Any, moves: Bytes, results: Moves) -> N
         results[j, 0], results[j, 1] = length, score
 
 
-class Table(NamedTuple):
+class Playing(NamedTuple):
     """What a game is played with, besides the network."""
 
     across: Slides
@@ -211,9 +217,9 @@ class Table(NamedTuple):
     tie: float
 
 
-def table_for(rules: Rules, four: Words, well: int, tie: float) -> Table:
+def playing_table(rules: Rules, four: Words, well: int, tie: float) -> Playing:
     """What a game is played with."""
-    return Table(table(rules.cols), table(rules.rows), four, well, tie)
+    return Playing(table(rules.cols), table(rules.rows), four, well, tie)
 
 
 @cache
@@ -248,7 +254,7 @@ def _move_kernels(network: Network, rule: str) -> Kernels:
 def games_kernel(network: Network, rule: str) -> Callable[..., None]:
     """`play_on` for a network."""
     kernels = _move_kernels(network, rule).more("games", lean=True)
-    game = table_for(Rules(2, 2), np.empty(2, np.uint64), 0, 0.0)
+    game = playing_table(Rules(2, 2), np.empty(2, np.uint64), 0, 0.0)
     played = types.uint8[:, ::1], types.int64[:, ::1]
     grid, word = types.uint64[:, ::1], types.uint64
     kernels.add(best_move, types.UniTuple(word, 3)(word, _judge_type(), types.float64))
@@ -258,8 +264,8 @@ def games_kernel(network: Network, rule: str) -> Callable[..., None]:
 # -- the player ----------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=2)
-def _loaded(path: Path, changed: int) -> Stored:
+@lru_cache(maxsize=4)
+def _loaded(path: Path, changed: tuple[int, int]) -> Stored:
     """A network from a file, kept as long as the file does not change."""
     return read_weights(path)
 
@@ -267,19 +273,20 @@ def _loaded(path: Path, changed: int) -> Stored:
 def load_network(name: str, rules: Rules) -> Stored:
     """The network that was trained under a name, or the package's own for a board."""
     path = find_network(name, rules.name)
-    return _loaded(path, path.stat().st_mtime_ns)
+    found = path.stat()
+    return _loaded(path.resolve(), (found.st_mtime_ns, found.st_ino))
 
 
 def find_network(name: str, board: str) -> Path:
     """The file of a network: of the one that was trained under a name, or the package's own."""
     if name:
-        path = Path(name) if name.endswith(".safetensors") else network_folder(name) / FILE
+        path = Path(name) if name.endswith(SUFFIX) else network_folder(name) / FILE
         if not path.exists():
             known = sorted(each.parent.name for each in networks_folder().glob(f"*/{FILE}"))
             there = f"there is {', '.join(known[:20])}" if known else "none was trained yet"
             raise PlayerError(f"there is no network {name[:60]}; {there}")
         return path
-    path = SHIPPED / f"{board}.safetensors"
+    path = SHIPPED / f"{board}{SUFFIX}"
     if not path.exists():
         raise PlayerError(
             f"there is no network for {board} in the package; train one with `lab2048 train ntuple "
@@ -298,7 +305,7 @@ class NTuple(Searcher):
 
     name = "ntuple"
     about = "the best move by a network that has learnt the values of boards"
-    meaning = "expected score from here, as far as the network knows"
+    meaning = "expected score from here (of the board as it is seen), as far as the network knows"
 
     given: Stored | None = field(default=None, repr=False)
     """A network that is not in a file; it has no name then."""
@@ -308,7 +315,7 @@ class NTuple(Searcher):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        stored = self.given or load_network(self.network, self.rules)
+        stored = self.given.plain() if self.given else load_network(self.network, self.rules)
         object.__setattr__(self, "stored", stored)
         object.__setattr__(self, "well", self._known_well())
         facts = self.stored.facts
@@ -337,28 +344,31 @@ class NTuple(Searcher):
 
     @property
     def identity(self) -> str:
-        sums = self.stored.facts["checksums"]
-        return f"{self.spec} {sums.get('weights', sums.get('codes'))} {self.stored.facts['p4']}"
+        facts = self.stored.facts
+        sums = facts.get("checksums") or zlib.crc32(self.stored.weights.data)
+        return f"{self.spec} {sums} {facts['initial']} {facts['gamma']} {self.well}"
 
     def prepare(self) -> None:
         """Compile, whichever way games are played."""
-        facts = self.stored.facts
-        if facts["rule"] == "q":
-            self.choose(Game(self.rules, 0).board)
+        if self.depth > 1 or self.timed:
+            super().prepare()
             return
-        super().prepare()
-        games_kernel(self.stored.network, facts["rule"])
+        self.choose(Game(self.rules, 0).board)
+        if self.stored.facts["rule"] != "q":
+            games_kernel(self.stored.network, self.stored.facts["rule"])
 
     def search(self) -> tuple[Callable[..., None], Any]:
         stored = self.stored
-        return playing_kernel(stored.network, stored.facts["rule"]), judge_of(stored)
+        kernel = playing_kernel(stored.network, stored.facts["rule"])
+        return kernel, judge_of(stored, self.rules)
 
     def play_on(self, state: Words, four: Words, moves: Bytes, results: Moves) -> bool:
         rule = self.stored.facts["rule"]
         if self.depth > 1 or self.timed or self.splits or rule == "q":
             return False
-        game = table_for(self.rules, four, self.well, self.tie)
-        games_kernel(self.stored.network, rule)(state, judge_of(self.stored), game, moves, results)
+        table = playing_table(self.rules, four, self.well, self.tie)
+        by = judge_of(self.stored, self.rules)
+        games_kernel(self.stored.network, rule)(state, by, table, moves, results)
         return True
 
     def values_many(self, boards: Words, words: Words) -> Floats:

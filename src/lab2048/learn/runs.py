@@ -8,6 +8,7 @@ reads, if that is installed.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
 from collections.abc import Callable
@@ -16,14 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab2048.home import naming
+import numpy as np
+
+from lab2048.home import naming, write_atomically
 from lab2048.lanes import Counts
-from lab2048.learn.training import Training
+from lab2048.learn.training import SHARE, Training, reach_of
 from lab2048.learn.weights import FILE, write_weights
 
 LOG = "log.jsonl"
 SAVE_SECONDS = 300.0
 """How often the network is written to disk, at least; and how much can be lost."""
+SLICE = 1000
+"""So many games are played before anything else is looked at, such as the time."""
 VISITED = 0.4
 """The share of the weights that a long training of a large network visits, at most."""
 
@@ -60,6 +65,14 @@ class Goal:
             games = block - training.games % block
         return games if self.games is None else min(games, self.games - training.games)
 
+    def pause(self, training: Training) -> int:
+        """After how many games it is time to look up: some time later, or where a phase ends."""
+        later = training.games + SLICE
+        if self.games is None:
+            return later
+        turn = math.ceil(SHARE * self.games)
+        return min(later, turn) if training.games < turn else later
+
 
 def block_size(text: str | None, goal: Goal, exact: bool) -> int:
     """How many games a block has, 0 if it is to be `log`; what is measured exactly takes longer."""
@@ -71,7 +84,7 @@ def block_size(text: str | None, goal: Goal, exact: bool) -> int:
         return int(text)
     if goal.games is None:
         return 10_000 if exact else 1000
-    return max(100, min(10_000 if not exact else goal.games, goal.games // (10 if exact else 100)))
+    return max(100, goal.games // 10 if exact else min(10_000, goal.games // 100))
 
 
 def summary(results: Counts, training: Training, seconds: float) -> Record:
@@ -86,9 +99,7 @@ def summary(results: Counts, training: Training, seconds: float) -> Record:
         "max": int(scores.max()),
         "moves": int(moves.sum()),
         "moves_per_second": float(moves.sum() / seconds),
-        "reach": {
-            str(1 << rank): float((ranks >= rank).mean()) for rank in range(1, ranks.max() + 1)
-        },
+        "reach": reach_of(ranks),
     }
 
 
@@ -122,7 +133,7 @@ class Logs:
     def _rewrite(self) -> None:
         """Begin the file with what is known; what came after the checkpoint is forgotten."""
         text = "".join(json.dumps(record) + "\n" for record in self.records)
-        self._path.write_text(text, "utf-8")
+        write_atomically(self._path, text)
 
     def _append(self, record: Record) -> None:
         with self._path.open("a", encoding="utf-8") as file:
@@ -178,24 +189,38 @@ def run(
     `tell` hears of every block, `progress` more often. `measure` adds to what is logged.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    logs = Logs(folder, training.games, say)
-    saved = time.monotonic()
+    logs, saver = Logs(folder, training.games, say), Saver(folder / FILE, say)
     while goal.share(training) < 1 and not training.stopped:
-        training.enter(goal.share(training))
-        began = training.seconds
-        results = training.block(goal.next_block(training, block), progress)
+        end, began = training.games + goal.next_block(training, block), training.seconds
+        parts = []
+        while training.games < end and goal.share(training) < 1 and not training.stopped:
+            training.enter(goal.share(training))
+            parts.append(training.block(min(end, goal.pause(training)) - training.games, progress))
+            saver.save_now_and_then(training)
+        results = np.concatenate(parts)
         if len(results):
             record = summary(results, training, training.seconds - began)
-            if measure is not None:
+            if measure is not None and not training.stopped:
                 record |= measure(training)
             logs.add(record)
             tell(record)
-        if time.monotonic() - saved > SAVE_SECONDS and not training.stopped:
-            try:
-                write_weights(folder / FILE, training.stored())
-            except OSError as error:
-                say(f"the network cannot be saved now: {error.filename}: {error.strerror}")
-            saved = time.monotonic()
     write_weights(folder / FILE, training.stored())
     logs.close()
     return logs.records
+
+
+class Saver:
+    """Writes the network every few minutes; if that fails, it is tried again the next time."""
+
+    def __init__(self, path: Path, say: Callable[[str], object]) -> None:
+        self._path, self._say, self._last = path, say, time.monotonic()
+
+    def save_now_and_then(self, training: Training) -> None:
+        """Write the network if it is time to."""
+        if time.monotonic() - self._last < SAVE_SECONDS or training.stopped:
+            return
+        try:
+            write_weights(self._path, training.stored())
+        except OSError as error:
+            self._say(f"the network cannot be saved now: {error.filename}: {error.strerror}")
+        self._last = time.monotonic()

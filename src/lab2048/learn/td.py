@@ -3,18 +3,18 @@
 With s_t the state before move t, r_t the reward of that move, x_t the afterstate it leads to, and
 f the number of weights that a value is the sum of, a rule learns from each move of a game:
 
-    td      V(x_t) goes to r_{t+1} + V(x_{t+1})            x_{t+1}: the best of r + V
-    state   V(s_t) goes to r_t + V(s_{t+1})                a move: the best mean of r + V
-    q       Q(s_t, a_t) goes to r_t + max over a of Q(s_{t+1}, a)
+    td      V(x_t) goes to r_{t+1} + g V(x_{t+1})          x_{t+1}: the best of r + g V
+    state   V(s_t) goes to r_t + g V(s_{t+1})              a move: the best mean of r + g V
+    q       Q(s_t, a_t) goes to r_t + g max over a of Q(s_{t+1}, a)
 
-What comes after the end of a game is 0. With the error e, the target minus the value, each of the
-f weights takes a step of (rate / f) e. By temporal coherence (`tc`), it takes |E| / A of the step,
-where E is the sum of the steps so far and A that of their sizes (|E| / A is 1 at first): weights
-that are pulled to and fro change slowly.
+g is a discount, usually 1, and what comes after the end of a game is 0. With the error e, the
+target minus the value, each of the f weights takes a step of (rate / f) e. By temporal coherence
+(`tc`), it takes |E| / A of the step, where E is the sum of the steps so far and A that of their
+sizes (|E| / A is 1 at first): weights that are pulled to and fro change slowly.
 
 Learning is *forward*, after each move, or *backward*, after the game and from its end, so that what
-happened at the end is learnt from the whole way back. An optimistic start gives all boards a value
-that is too high, so that what was not tried looks good.
+happened at the end is learnt from the whole way back. An optimistic start gives all boards a high
+value, so that what was not tried looks good.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from lab2048.board import (
     GOLDEN,
     PLAYER,
     Words,
+    all_cells,
     bounded,
     count,
     flip,
@@ -39,6 +40,7 @@ from lab2048.board import (
     max_rank,
     mirror,
     mix,
+    occupied,
     slide_lines,
     spawn,
     start_board,
@@ -62,11 +64,11 @@ from lab2048.learn.ntuple import (
     value,
 )
 from lab2048.search.heuristics import Floats
-from lab2048.search.steps import open_cells, steps
+from lab2048.search.steps import steps
 
 RULES = ("td", "state", "q")
 LONGEST_GAME = 1 << 18
-"""Moves of a game; on 16 cells with tiles up to 32768 there cannot be more."""
+"""Moves of a game at most; with tiles up to 32768 there are hardly ever more."""
 
 ROWS = COLS = 0
 """The board that a kernel is compiled for."""
@@ -74,7 +76,7 @@ RULE = "td"
 COHERENT = BACKWARD = False
 """The rule that it is compiled for."""
 
-HALF = 2.0**-53
+UNIT = 2.0**-53
 
 
 class Lesson(NamedTuple):
@@ -209,7 +211,9 @@ def choose(
             best, chosen, after, gain = worth, 3, left, across
     if chosen < 0:
         return -1, U(0), U(0), 0.0
-    if RULE == "state":
+    if RULE == "q":
+        best *= lesson.gamma
+    elif RULE == "state":
         best = lesson.gamma * (lesson.initial + value(board, 0, weights))
     return chosen, after, gain, best
 
@@ -217,20 +221,20 @@ def choose(
 def worth_of(
     board: U, after: U, move: int, gain: U, spawns: Any, lesson: Any, weights: Weights
 ) -> float:
-    """What a move is worth, by the rule; of Q the reward is a part."""
+    """What a move is worth, by the rule; the reward is a part of Q."""
     if RULE == "td":
         found = lesson.initial + value(after, 0, weights)
     elif RULE == "state":
         found = mean_state(after, spawns, lesson, weights)
     else:
-        return float(lesson.gamma * (lesson.initial + value(board, move, weights)))
+        return float(lesson.initial + value(board, move, weights))
     return float(np.float64(gain) + lesson.gamma * found)
 
 
 def mean_state(after: U, spawns: Any, lesson: Any, weights: Weights) -> float:
     """The mean value of the states that spawns lead to; of those without a move it is 0."""
     total = 0.0
-    cells = open_cells(after, spawns)
+    cells = ~occupied(after) & all_cells(ROWS, COLS)
     n = np.float64(count(cells))
     while cells:
         tile = cells & (U(0) - cells)
@@ -245,7 +249,7 @@ def mean_state(after: U, spawns: Any, lesson: Any, weights: Weights) -> float:
 
 def explore(board: U, word: U, best: int, epsilon: float) -> int:
     """The best move, or with this chance any."""
-    if np.float64(word >> U(11)) * HALF >= epsilon:
+    if np.float64(word >> U(11)) * UNIT >= epsilon:
         return best
     mask = legal(board, ROWS, COLS)
     k, _ = bounded(mix(word), CHOICES[mask])
@@ -268,7 +272,7 @@ def learn_game(
             last = length - 1
             earned = 0.0 if RULE == "td" else path.gains[last]
             correct(path.boards[last], path.moves[last], earned + worth, lesson, weights)
-        if move < 0:
+        if move < 0 or length == LONGEST_GAME:
             break
         if lesson.epsilon > 0:
             own += GOLDEN

@@ -1,9 +1,9 @@
 """Training of n-tuple networks: settings, blocks of games on all cores, checkpoints.
 
-With one thread a training is the same, bit for bit, whenever it is repeated, and whether or not it
-is interrupted: game n of a training has the spawns of game n of its seed. Several threads learn
-from different games and change the same weights without asking one another, so a change is lost
-now and then, and no two trainings are quite alike.
+With one thread the weights are the same, bit for bit, whenever a training is repeated, and whether
+or not it is interrupted: game n of a training has the spawns of game n of its seed. Several threads
+learn from different games and change the same weights without asking one another, so a change is
+lost now and then, and no two trainings are quite alike.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lab2048.board import Words
 from lab2048.chance import checked_seed
 from lab2048.game import Rules
 from lab2048.jit import U
 from lab2048.lanes import Counts, game_keys
 from lab2048.learn.ntuple import Network, Weights, named_networks, new_weights
-from lab2048.learn.td import Lesson, learning_kernel, lines_of, new_path
+from lab2048.learn.td import Lesson, Path, learning_kernel, lines_of, new_path
 from lab2048.learn.weights import Stored
 from lab2048.notation import checked_threads
 from lab2048.search.steps import spawning
@@ -34,12 +36,14 @@ SHARE = 0.9
 """How much of a training of two phases is the first."""
 METHODS = ("td", "tc", "otd", "otc", "td+tc", "otd+tc", "state", "q")
 ORDERS = ("backward", "forward")
-CHUNK = 32
-"""Into how many parts a block of games is divided for each thread: it can be stopped in between."""
+RANGES = {"gamma": (0, 1), "epsilon": (0, 1), "rate": (0, 2), "initial": (-1e9, 1e9)}
+"""What numbers may be; a rate above 2 does not even get nearer to its target."""
+PART = 32
+"""So many games are learnt from in one go at most: in between it can be stopped."""
 
 
 RECENT = 1000
-"""The last games of a training are at least so many."""
+"""So many of the last games tell how well it plays."""
 
 
 class Phase(NamedTuple):
@@ -57,32 +61,46 @@ class Settings:
 
     rules: Rules
     network: Network
-    method: str = "td"
+    method: str = "tc"
     rate: float | None = None
     """How fast the first phase learns; the usual if None."""
-    initial: float = 0.0
-    """What every board is worth at first, if the method is optimistic."""
+    initial: float | None = None
+    """What every board is worth at first: 0, or if the method is optimistic `usual_initial`."""
     gamma: float = 1.0
     epsilon: float = 0.0
-    order: str = "backward"
+    order: str | None = None
+    """Backward; only Q-learning is forward."""
     seed: int = 1
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise ValueError(
-                f"there is no method {self.method[:40]!r}; {nearest(self.method, METHODS)}"
-            )
+            near = nearest(self.method, METHODS)
+            raise ValueError(f"there is no method {self.method[:40]!r}; {near}")
+        optimistic = self.method.startswith("o")
+        if self.initial is None:
+            self._set(initial=usual_initial(self.rules) if optimistic else 0.0)
+        elif self.initial and not optimistic:
+            raise ValueError(f"only otd, otc and otd+tc have an initial value, not {self.method}")
+        if self.order is None:
+            self._set(order="forward" if self.method == "q" else "backward")
         if self.order not in ORDERS:
-            raise ValueError(f"the order is backward or forward, not {self.order[:40]!r}")
+            raise ValueError(f"the order is backward or forward, not {str(self.order)[:40]!r}")
         if self.method == "q" and self.order == "backward":
             raise ValueError("Q-learning is forward: its target is the best move, not the one made")
         if self.epsilon and self.method != "q":
             raise ValueError("only Q-learning explores: epsilon is for the method q")
-        for name, low, high in (("gamma", 0, 1), ("epsilon", 0, 1), ("rate", 0, 100)):
+        for name, (low, high) in RANGES.items():
             found = getattr(self, name)
-            if found is not None and not low <= found <= high:
-                raise ValueError(f"{name} is a number from {low} to {high}, not {found}")
-        checked_seed(self.seed)
+            if found is not None:
+                if not low <= found <= high:
+                    raise ValueError(f"{name} is a number from {low:g} to {high:g}, not {found}")
+                self._set(**{name: float(found)})  # kernels are compiled for these
+        self._set(seed=checked_seed(self.seed))
+
+    def _set(self, **values: Any) -> None:
+        """Set fields, which nobody else may."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def phases(self) -> list[Phase]:
@@ -123,7 +141,9 @@ class Training:
     def __init__(self, settings: Settings, threads: int | None = None) -> None:
         self.settings = settings
         self.weights: Weights
-        self.threads = threads or usual_threads(settings.rules)
+        self.threads = (
+            usual_threads(settings.rules) if threads is None else checked_threads(threads)
+        )
         self.games = 0
         self.moves = 0
         self.seconds = 0.0
@@ -131,7 +151,8 @@ class Training:
         """Set by another thread, or by Ctrl-C: what has begun is finished."""
         self.reach: dict[str, float] = {}
         """How many of the last games reached each tile."""
-        self._recent: deque[Counts] = deque()
+        self.recent = np.zeros((0, 3), np.int64)
+        """The results of those games."""
         self._begin(0)
         self._paths = [new_path() for _ in range(self.threads)]
 
@@ -140,6 +161,9 @@ class Training:
         """A training that goes on where it was when it was stored."""
         found = cls(settings, threads)
         facts = stored.facts
+        if stored.stride != (4 if settings.phases[facts["phase"]].coherent else 1):
+            why = "it is packed, or was read without learning=True"
+            raise ValueError(f"this network cannot go on learning: {why}")
         found.games, found.moves = facts["games"], facts["moves"]
         found.seconds, found.phase = facts["seconds"], facts["phase"]
         found.reach = facts["reach"]
@@ -149,11 +173,11 @@ class Training:
     def _begin(self, phase: int) -> None:
         """Begin a phase: its weights are those of the one before."""
         coherent = self.settings.phases[phase].coherent
-        fresh = new_weights(
-            self.settings.network, 4 if coherent else 1, self.settings.phases[0].rule == "q"
-        )
+        by_move = self.settings.phases[0].rule == "q"
+        fresh = new_weights(self.settings.network, 4 if coherent else 1, by_move)
         if phase > 0:
-            fresh[:: 4 if coherent else 1] = self.weights[::1]
+            places = np.flatnonzero(self.weights)  # the rest of the memory is not to be touched
+            fresh[(4 if coherent else 1) * places] = self.weights[places]
         self.weights = fresh
         self.phase = phase
 
@@ -180,65 +204,70 @@ class Training:
 
         There are fewer if it was stopped. `progress` hears how many games there were in all.
         """
-        settings, phase = self.settings, self.settings.phases[self.phase]
-        learn = learning_kernel(
-            settings.network, phase.rule, phase.coherent, settings.order == "backward"
-        )
-        features = settings.network.features
-        optimism = settings.initial if settings.method.startswith("o") else 0.0
-        lesson = Lesson(phase.rate / features, optimism, settings.gamma, settings.epsilon)
-        ways, spawns = lines_of(settings.rules), spawning(settings.rules)
         keys = np.empty(games, np.uint64)
-        game_keys(U(settings.seed), U(self.games), keys)
+        game_keys(U(self.settings.seed), U(self.games), keys)
         results = np.zeros((games, 3), np.int64)
-        part = max(1, games // (CHUNK * self.threads))
-        taken = 0
-        lock = threading.Lock()
+        part = max(1, min(PART, games // self.threads))
+        lock, failed, taken = threading.Lock(), deque[BaseException](), 0
 
-        def work(path: Any) -> None:
+        def work(path: Path) -> None:
             nonlocal taken
+            learn = self._learner(path)
             while True:
                 with lock:
                     first, last = taken, min(taken + part, games)
-                    if first == games or self.stopped:
+                    if first == games or self.stopped or failed:
                         return
                     taken = last
-                learn(
-                    keys[first:last], ways, spawns, lesson, self.weights, path, results[first:last]
-                )
-                progress(self.games + last)
+                try:
+                    learn(keys[first:last], results[first:last])
+                    progress(self.games + last)
+                except BaseException as error:
+                    failed.append(error)
 
         began = time.perf_counter()
         helpers = [threading.Thread(target=work, args=(path,)) for path in self._paths]
-        for helper in helpers:
-            helper.start()
         try:
             for helper in helpers:
+                helper.start()
+            for helper in helpers:
                 helper.join()
-        except KeyboardInterrupt:
-            self.stopped = True
+        except KeyboardInterrupt as error:
+            failed.append(error)
             for helper in helpers:
                 helper.join()
         self.seconds += time.perf_counter() - began
         self.games += taken
         self.moves += int(results[:taken, 1].sum())
         self._remember(results[:taken])
+        if failed:
+            raise failed[0]
         return results[:taken]
 
-    @property
-    def recent(self) -> Counts:
-        """The results of the last games, as many as tell something."""
-        return np.concatenate([*self._recent]) if self._recent else np.zeros((0, 3), np.int64)
+    def _learner(self, path: Path) -> Callable[[Words, Counts], None]:
+        """What learns from games with some keys, and writes their results."""
+        settings, phase = self.settings, self.settings.phases[self.phase]
+        assert settings.initial is not None
+        backward = settings.order == "backward"
+        learn = learning_kernel(settings.network, phase.rule, phase.coherent, backward)
+        step = phase.rate / settings.network.features
+        lesson = Lesson(step, settings.initial, settings.gamma, settings.epsilon)
+        ways, spawns = lines_of(settings.rules), spawning(settings.rules)
+        weights = self.weights
+        return lambda keys, results: learn(keys, ways, spawns, lesson, weights, path, results)
 
     def _remember(self, results: Counts) -> None:
         """Keep the results of the last games, and what they reached."""
-        self._recent.append(results)
-        while sum(map(len, self._recent)) - len(self._recent[0]) >= RECENT:
-            self._recent.popleft()
+        self.recent = np.concatenate([self.recent, results])[-RECENT:]
         ranks = self.recent[:, 2]
-        if len(ranks) >= min(RECENT, self.games):
-            tops = range(1, int(ranks.max()) + 1)
-            self.reach = {str(1 << rank): float((ranks >= rank).mean()) for rank in tops}
+        if len(ranks) and len(ranks) >= min(RECENT, self.games):
+            self.reach = reach_of(ranks)
+
+
+def reach_of(ranks: NDArray[np.int64]) -> dict[str, float]:
+    """How many of some games made each tile, from the largest rank of each."""
+    tops = range(1, int(ranks.max()) + 1)
+    return {str(1 << rank): float((ranks >= rank).mean()) for rank in tops}
 
 
 def usual_network(rules: Rules) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 
 from lab2048.learn.play import NTuple
 from lab2048.learn.training import Training
-from lab2048.learn.weights import Stored
 from lab2048.solve.policy import Layer, evaluate_policy
 from lab2048.solve.table import Table
 
@@ -25,13 +24,7 @@ def distance(training: Training, table: Table, threads: int | None = None) -> di
     of the player come to and as often as they do; those that are too rare to count are left out.
     """
     stored = training.stored()
-    plain = np.ascontiguousarray(stored.weights[:: stored.stride])
-    player = NTuple(
-        stored.rules,
-        given=Stored(stored.network, plain, 1, stored.facts),
-        ties="split",
-        downgrade="off",
-    )
+    player = NTuple(stored.rules, given=stored, ties="split", downgrade="off")
     sums = np.zeros(3)
 
     def compare(layer: Layer) -> None:

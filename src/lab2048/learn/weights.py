@@ -8,6 +8,7 @@ also has `coherence`, the three other numbers of each. A *packed* network has `c
 
 from __future__ import annotations
 
+import errno
 import json
 import lzma
 import re
@@ -24,7 +25,8 @@ from lab2048.home import home, replacing
 from lab2048.learn.ntuple import Network, Weights, new_weights
 
 FORMAT = 1
-FILE = "weights.safetensors"
+SUFFIX = ".safetensors"
+FILE = f"weights{SUFFIX}"
 KEY = "lab2048"
 STEP, VISITS = 16.0, 3
 """What the weights of a packed network are multiples of, and how often they were visited at least:
@@ -48,6 +50,13 @@ class Stored:
         """The rules it was trained for."""
         return Rules(self.network.rows, self.network.cols, self.facts["p4"])
 
+    def plain(self) -> Stored:
+        """The weights alone, as they are played with."""
+        if self.stride == 1:
+            return self
+        weights = np.ascontiguousarray(self.weights[:: self.stride])
+        return Stored(self.network, weights, 1, self.facts)
+
 
 def networks_folder() -> Path:
     """The folder of all networks that were trained."""
@@ -56,7 +65,7 @@ def networks_folder() -> Path:
 
 def network_folder(name: str) -> Path:
     """The folder of a network that was trained, by its name."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}", name):
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}", name) or name.endswith(SUFFIX):
         raise ValueError(f"a network's name is of letters, digits and . _ + -, not {name[:40]!r}")
     return networks_folder() / name
 
@@ -67,7 +76,8 @@ def network_folder(name: str) -> Path:
 def write_weights(path: Path, stored: Stored) -> None:
     """Write a network to a file, all of it or nothing."""
     records = stored.weights.reshape(-1, stored.stride)
-    flags = records[:, -1] != 0  # the number of visits, or the weight itself
+    # a weight of an earlier phase may not have been visited in this one
+    flags = (records[:, 0] != 0) | (records[:, -1] != 0)
     found = records[flags]
     tensors = {"visited": _bits(flags), "weights": np.ascontiguousarray(found[:, 0])}
     if stored.stride > 1:
@@ -87,8 +97,11 @@ def write_packed(path: Path, stored: Stored, step: float = STEP, visits: int = V
     if len(rounded) and np.abs(rounded).max() >= 1 << 15:
         raise ValueError(f"weights as large as {np.abs(records[:, 0]).max():g} need a larger step")
     flags = rounded != 0
-    if stored.stride > 1:
+    # visits of an earlier phase were not counted; and 0 is not what an optimist leaves out
+    if stored.facts["method"] == "tc":
         flags &= records[:, -1] >= visits
+    else:
+        visits = 0
     planes = rounded[flags].astype("<i2").view(np.uint8).reshape(-1, 2).T
     codes = lzma.compress(planes.tobytes(), lzma.FORMAT_XZ, preset=6)
     packed = {"step": step, "visits": visits}
@@ -107,6 +120,7 @@ def _bits(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 def _write(path: Path, stored: Stored, tensors: Tensors, more: dict[str, Any]) -> None:
     """Write tensors, with all about the network as their metadata."""
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     facts = {
@@ -119,7 +133,10 @@ def _write(path: Path, stored: Stored, tensors: Tensors, more: dict[str, Any]) -
     with replacing(path) as temporary:
         temporary.touch()
         mode = temporary.stat().st_mode
-        save_file(tensors, temporary, metadata={KEY: json.dumps(facts)})
+        try:
+            save_file(tensors, temporary, metadata={KEY: json.dumps(facts)})
+        except SafetensorError as error:  # which is what it makes of a full disk
+            raise OSError(errno.EIO, str(error), str(path)) from error
         temporary.chmod(mode)  # safetensors lets nobody else read it
 
 

@@ -87,7 +87,7 @@ def boards_kernel(rows: int, cols: int) -> Callable[..., int]:
     board = steps(rows, cols)
     words, grid = types.uint64[::1], types.float64[:, ::1]
     signature = types.int64(words, words, types.int64, words, board.by, grid, types.uint64[:, ::1])
-    return board.kernels.add(first_boards, signature)
+    return board.kernels.more("rollout").add(first_boards, signature)
 
 
 @dataclass(frozen=True, eq=False)

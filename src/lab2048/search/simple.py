@@ -45,7 +45,7 @@ def gains_kernel(rows: int, cols: int) -> Callable[..., None]:
     """`move_gains` for a board."""
     board = steps(rows, cols)
     signature = types.void(types.uint64[::1], board.by, types.float64[:, ::1])
-    return board.kernels.add(move_gains, signature)
+    return board.kernels.more("gains").add(move_gains, signature)
 
 
 def rewards_of(player: Player, boards: Words) -> Floats:

@@ -111,7 +111,7 @@ def steps(rows: int, cols: int) -> Steps:
     )
     spawns = numba.typeof(spawning(rules))
     words, floats = types.uint64[::1], types.float64[::1]
-    kernels = Kernels(rules.name, ROWS=rows, COLS=cols)
+    kernels = Kernels(rules.name, lean=True, ROWS=rows, COLS=cols)
     kernels.add(make_moves, types.void(types.uint64, by, words, floats))
     kernels.add(open_cells, types.uint64(types.uint64, spawns))
     kernels.add(worth, types.float64(types.uint64, by))

@@ -8,16 +8,28 @@ from typing import Any
 
 from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
-from tensorboard.summary.writer.event_file_writer import (  # type: ignore[import-untyped]
-    EventFileWriter,
+from tensorboard.summary.writer.record_writer import (  # type: ignore[import-untyped]
+    RecordWriter,
 )
 
 
 class Writer:
-    """Writes the numbers of records, by games."""
+    """Writes the numbers of records, by games.
+
+    At once, so that whoever calls learns of a full disk; TensorBoard's own writer has a thread that
+    dies of it.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._file = EventFileWriter(str(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"events.out.tfevents.{time.time_ns()}.lab2048"
+        self._file = (folder / name).open("wb")
+        self._records = RecordWriter(self._file)
+        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+
+    def _write(self, event: Any) -> None:
+        self._records.write(event.SerializeToString())
+        self._file.flush()
 
     def add(self, record: dict[str, Any]) -> None:
         """Write all numbers of a record."""
@@ -27,8 +39,7 @@ class Writer:
             if tag != "games"
         ]
         event = Event(wall_time=time.time(), step=record["games"], summary=Summary(value=values))
-        self._file.add_event(event)
-        self._file.flush()
+        self._write(event)
 
     def close(self) -> None:
         """Nothing more will be written."""

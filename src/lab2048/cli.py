@@ -41,6 +41,8 @@ STOPPED = 130
 
 def main() -> NoReturn:
     """Run the command line; whatever goes wrong is told in one line."""
+    if sys.stderr is None:  # closed by the caller: what is meant for it would go to stdout
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         code = app(prog_name="lab2048", standalone_mode=False)
         if sys.stdout is not None:  # it is None where the caller closed it

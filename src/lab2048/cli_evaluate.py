@@ -224,7 +224,7 @@ def run(
         if before := len(read_journal(journal_path(player, seed), games)):
             say(f"{before:,} of {games:,} games of {player.spec} were played before")
     found = []
-    with _progress() as bar:
+    with progress_bar() as bar:
         for player in entrants:
             task = bar.add_task(player.spec, total=games)
             try:
@@ -294,13 +294,14 @@ def _advance(bar: Progress, task: TaskID, what: str, done: int, total: int | Non
         bar.update(task, description=what, completed=done)
 
 
-def _progress() -> Progress:
-    """A bar for each player, on stderr."""
+def progress_bar(parts: bool = False) -> Progress:
+    """A bar on stderr for what is counted in whole things, or in parts of one."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        TaskProgressColumn,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
@@ -310,7 +311,7 @@ def _progress() -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TaskProgressColumn() if parts else MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=console,

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from lab2048.cli_evaluate import say, table_for
+from lab2048.cli_evaluate import progress_bar, say, table_for
 from lab2048.game import P4
 from lab2048.options import JsonOption
 from lab2048.wording import size
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from lab2048.game import Rules
     from lab2048.lanes import Counts
     from lab2048.learn.ntuple import Network
@@ -249,7 +247,7 @@ def train(plan: Plan, goal: Goal, block: str | None, table: Table | None) -> dic
     check_room(training, folder)
     games = block_size(block, goal, table is not None)
     introduce(plan, training)
-    with stopping(training), _progress() as bar:
+    with stopping(training), progress_bar(parts=True) as bar:
         task = bar.add_task(plan.name, total=1.0)
 
         def moved(done: int) -> None:
@@ -385,31 +383,6 @@ def show_runs(results: list[dict[str, Any]]) -> None:
         grid.add_row(f"{point.games:,}", f"{point.mean:,.1f}", f"{point.half:,.1f}")
     console.print(grid)
     console.print(f"{len(results)} trainings; +/-: 95% across them")
-
-
-def _progress() -> Progress:
-    """A bar on stderr."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
 
 
 # -- what was trained ----------------------------------------------------------------------------

@@ -118,8 +118,9 @@ if IN_PYTHON:
         """Have the words at a place brought near, for they are needed soon."""
 
     def extract_bits(word: U, mask: U) -> U:
-        """Not used; see HAS_EXTRACT."""
-        raise NotImplementedError
+        """The bits of a word that a mask has, next to each other."""
+        places = [place for place in range(64) if int(mask) >> place & 1]
+        return U(sum((int(word) >> place & 1) << k for k, place in enumerate(places)))
 
     def coherent_step(weights: Weights, at: U, step: np.float32) -> None:
         """Change a weight by temporal coherence; see the other one."""

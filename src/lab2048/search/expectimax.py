@@ -438,7 +438,7 @@ class Searcher(Player):
 
     def search(self) -> tuple[Callable[..., None], Any]:
         """The kernel that searches, and what it values boards by."""
-        raise NotImplementedError
+        raise PlayerError(f"{self.name} has no search")
 
     def spawns(self, cutoff: float) -> Spawning:
         """The spawns that it looks at."""

@@ -1,61 +1,32 @@
-"""N-tuple networks: values, the rules of learning, training, files, and the player."""
+"""N-tuple networks: values, the rules of learning, and training."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections import namedtuple
 
 import naive
 import naive_learn
 import numpy as np
 import pytest
-from conftest import WITH_JIT, flip, run_command
+from conftest import WITH_JIT
+from networks import cells_of, entry, random_grids, small_settings, stored_example
 
 from lab2048.board import lines
 from lab2048.game import Board, Game, Rules
-from lab2048.learn import runs as runs_module
 from lab2048.learn.curves import T95, curve, half_width
 from lab2048.learn.ntuple import Network, blocks, named_networks, network_kernels, new_weights
-from lab2048.learn.play import NTuple, downgrade
-from lab2048.learn.runs import Goal, block_size, read_log
+from lab2048.learn.play import NTuple
+from lab2048.learn.runs import Goal, block_size
 from lab2048.learn.training import METHODS, Settings, Training
 from lab2048.learn.weights import (
-    FILE,
-    Stored,
-    network_folder,
-    read_facts,
     read_weights,
     write_packed,
     write_weights,
 )
-from lab2048.players import make_player
 
 slow = pytest.mark.slow
 
 SMALL = {"2x2": "0123", "3x2": "012345", "2x3": "012 0134", "3x3": "012 0134 45", "4x3": "0134 258"}
-
-
-def cells_of(network):
-    return [[int(cell, 16) for cell in each] for each in network.tuples]
-
-
-def entry(network, name):
-    """Where a weight of a naive network is among those of the package."""
-    number, way, tiles = name
-    begin = way * network.size + sum(16 ** len(each) for each in network.tuples[:number])
-    return begin + sum((tile.bit_length() - 1) << 4 * k for k, tile in enumerate(tiles) if tile)
-
-
-def random_grids(rules, n, seed=0, largest=6):
-    rng = np.random.default_rng(seed)
-    ranks = rng.integers(0, largest, (n, rules.rows, rules.cols))
-    return [[[1 << int(r) if r else 0 for r in row] for row in grid] for grid in ranks]
 
 
 # -- networks ----------------------------------------------------------------------------------
@@ -116,7 +87,7 @@ def test_values_are_those_of_dictionaries(board):
     weights = new_weights(network)
     weights[:] = np.random.default_rng(1).normal(size=len(weights)).astype(np.float32)
     net = naive_learn.Net(cells_of(network))
-    value = network_kernels(network, 1, False)._bound["value"]
+    value = network_kernels(network, 1, False)["value"]
     for grid in random_grids(rules, 50):
         for name in net.entries(grid):
             net.weights[name] = weights[entry(network, name)]
@@ -266,7 +237,7 @@ def test_td_finds_the_exact_values_of_afterstates(board, steps, made):
     network = Network.of(SMALL[board], rules)
     high = 550.0 if board == "3x2" else 100.0  # above the best, so that all is tried
     training = settled(rules, network, "otd", steps, initial=high, order="forward")
-    value = network_kernels(network, 1, False)._bound["value"]
+    value = network_kernels(network, 1, False)["value"]
     with Table(folder) as table:
         found = distance(training, table)["exact"]
         assert found["share"] > 0.99
@@ -324,11 +295,6 @@ def test_a_short_training_on_4x4_reaches_its_score():
 
 
 # -- training ----------------------------------------------------------------------------------
-
-
-def small_settings(method="tc", seed=1, **more):
-    rules = Rules(3, 3)
-    return Settings(rules, Network.of("012 345 0134", rules), method, seed=seed, **more)
 
 
 @slow
@@ -391,7 +357,7 @@ def test_the_second_phase_goes_on_with_the_weights_of_the_first():
         ({"method": "q"}, "Q-learning is forward"),
         ({"epsilon": 0.1}, "only Q-learning explores"),
         ({"gamma": 1.5}, "gamma is a number from 0 to 1"),
-        ({"rate": -1.0}, "rate is a number from 0 to 2"),
+        ({"rate": -1.0}, "rate is a number from 1e-06 to 2"),
         ({"initial": 5.0}, "only otd, otc and otd\\+tc have an initial value, not tc"),
         ({"method": "otc", "initial": float("nan")}, "initial is a number from"),
         ({"seed": -1}, "a seed is a whole number"),
@@ -442,444 +408,6 @@ def test_curves_have_the_intervals_of_student():
     logs = [[{"games": g, "mean": m * g} for g in (10, 20)] for m in (1, 2)]
     assert [(p.games, p.mean) for p in curve(logs)] == [(10, 15.0), (20, 30.0)]
     assert np.isnan(half_width([1.0]))
-
-
-# -- files -------------------------------------------------------------------------------------
-
-
-def stored_example(stride=4, seed=0):
-    """A network as it may be in the middle of a training, without any kernel."""
-    settings = small_settings()
-    weights = new_weights(settings.network, stride).reshape(-1, stride)
-    rng = np.random.default_rng(seed)
-    some = rng.choice(len(weights), 5000, replace=False)
-    weights[some] = rng.normal(0, 300, (5000, stride))
-    weights[some, -1] = rng.integers(1, 100, 5000)
-    facts = settings.facts | {"games": 10, "moves": 99, "seconds": 1.0, "phase": 0, "reach": {}}
-    return Stored(settings.network, weights.reshape(-1), stride, facts)
-
-
-@pytest.mark.parametrize("stride", [1, 4])
-def test_a_network_is_read_as_it_was_written(own_home, stride):
-    stored = stored_example(stride)
-    path = own_home / "x.safetensors"
-    write_weights(path, stored)
-    found = read_weights(path, learning=True)
-    assert found.weights.tobytes() == stored.weights.tobytes() and found.stride == stride
-    assert found.network == stored.network and found.rules == stored.rules
-    plain = read_weights(path)
-    assert plain.stride == 1 and (plain.weights == stored.weights[::stride]).all()
-    assert path.stat().st_size < 5000 * 4 * stride + 20_000  # what was not visited costs nothing
-    assert read_facts(path)["games"] == 10
-    umask = os.umask(0)
-    os.umask(umask)
-    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
-
-
-def test_a_packed_network_is_off_by_half_a_step_at_most(own_home):
-    stored = stored_example()
-    path = own_home / "x.safetensors"
-    write_packed(path, stored, step=8.0, visits=20)
-    found = read_weights(path)
-    records = stored.weights.reshape(-1, 4)
-    often = records[:, 3] >= 20
-    assert np.abs(found.weights - records[:, 0])[often].max() <= 4.0
-    assert not found.weights[~often].any()
-    assert found.facts["packed"] == {"step": 8.0, "visits": 20}
-    with pytest.raises(ValueError, match="need a larger step"):
-        write_packed(path, stored, step=0.001)
-
-
-def test_damaged_and_foreign_files_are_told_in_a_line(own_home, tmp_path):
-    path = own_home / "x.safetensors"
-    write_weights(path, stored_example())
-    whole = path.read_bytes()
-    for cut in (0, 4, 100, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:cut])
-        with pytest.raises(ValueError, match="is damaged, or no safetensors file"):
-            read_weights(path)
-    for place in range(len(whole) - 20_000, len(whole), 1999):
-        path.write_bytes(whole)
-        flip(path, place)
-        with pytest.raises(ValueError, match="is damaged"):
-            read_weights(path, learning=True)
-    from safetensors.numpy import save_file
-
-    save_file({"a": np.zeros(3)}, path)
-    with pytest.raises(ValueError, match="is not an n-tuple network of lab2048"):
-        read_weights(path)
-    save_file({"a": np.zeros(3)}, path, metadata={"lab2048": '{"kind": "ntuple", "format": 9}'})
-    with pytest.raises(ValueError, match="is of format 9; 1 is known here"):
-        read_weights(path)
-
-
-@pytest.mark.parametrize("name", ["", "../x", "a/b", "a b", ".x", "x" * 200])
-def test_names_of_networks_are_no_paths(name):
-    with pytest.raises(ValueError, match="a network's name is of letters"):
-        network_folder(name)
-
-
-# -- the player --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def trained():
-    """A small network for 3x3 that has learnt a little."""
-    training = Training(small_settings(), 1)
-    training.block(1000)
-    return training.stored()
-
-
-def naive_net(stored):
-    class Looked(naive_learn.Net):
-        def value(self, grid, move=0):
-            names = self.entries(grid, move)
-            weights = [stored.weights[entry(stored.network, name)] for name in names]
-            return self.initial + sum(map(float, weights))
-
-    return Looked(cells_of(stored.network))
-
-
-def naive_q(net, grid, move, depth, p4):
-    after, reward = naive.move(grid, move)
-    if depth == 1:
-        return reward + net.value(after)
-    total = 0.0
-    for chance, state in naive.spawns(after, p4):
-        moves = naive.legal_moves(state)
-        total += float(chance) * max(
-            (naive_q(net, state, m, depth - 1, p4) for m in moves), default=0.0
-        )
-    return reward + total
-
-
-@slow
-@pytest.mark.parametrize("depth", [1, 2, 3])
-def test_the_player_looks_ahead_with_the_network(trained, depth):
-    from fractions import Fraction
-
-    stored = trained.plain()
-    player = NTuple(stored.rules, given=stored, depth=depth, downgrade="off")
-    net = naive_net(stored)
-    for grid in random_grids(stored.rules, 20 if depth < 3 else 3, seed=depth):
-        moves = naive.legal_moves(grid)
-        if not moves:
-            continue
-        found = player.values(Board.parse(naive.text(grid)))
-        for move in moves:
-            expected = naive_q(net, grid, move, depth, Fraction(1, 10))
-            assert found[move] == pytest.approx(expected, rel=1e-9)
-
-
-@slow
-def test_images_of_a_board_are_played_alike(trained):
-    player = NTuple(trained.rules, given=trained, ties="split")
-    assert player.symmetric
-    for grid in random_grids(trained.rules, 50, seed=5):
-        boards = np.array([naive.packed(image) for image in naive.images(grid)], np.uint64)
-        values = np.sort(player.values_many(boards, np.zeros_like(boards)), axis=1)
-        assert np.array_equal(values, np.tile(values[0], (8, 1)), equal_nan=True)
-
-
-def naive_downgrade(ranks, well):
-    ranks = list(ranks)
-    while max(ranks) > well:
-        missing = max((r for r in range(1, max(ranks)) if r not in ranks), default=0)
-        if missing == 0:
-            break
-        ranks = [r - 1 if r > missing else r for r in ranks]
-    return ranks
-
-
-def test_tiles_are_downgraded_from_the_largest_that_is_missing():
-    rng = np.random.default_rng(2)
-    boards = rng.integers(0, 16, (300, 16))
-    boards[0] = [15, 14, 13, 11, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-    packed = np.array([sum(int(r) << 4 * k for k, r in enumerate(b)) for b in boards], np.uint64)
-    for well in (15, 14, 11):
-        out = np.empty_like(packed)
-        downgrade(packed, well, out)
-        for ranks, found in zip(boards, out.tolist(), strict=True):
-            assert [found >> 4 * k & 15 for k in range(16)] == naive_downgrade(ranks, well)
-    assert naive_downgrade(boards[0], 14)[:4] == [14, 13, 12, 11]
-
-
-class OneByOne(NTuple):
-    """The same player, asked for every single move."""
-
-    def play_on(self, state, four, moves, results):
-        return False
-
-
-@slow
-@pytest.mark.parametrize("more", ["off", "auto", "64"])
-def test_games_in_one_kernel_are_those_move_by_move(trained, more, monkeypatch):
-    from lab2048 import arena
-
-    monkeypatch.setattr(arena, "AT_ONCE", 7)
-    found = []
-    for kind in (NTuple, OneByOne):
-        player = kind(trained.rules, given=trained, downgrade=more)
-        games = arena.play_games(player, iter(range(40)), 7, threads=2)
-        found.append({game.index: game for game in games})
-    assert found[0] == found[1] and max(game.score for game in found[0].values()) > 500
-
-
-@slow
-@pytest.mark.parametrize(("method", "gamma"), [("state", 1.0), ("otd", 0.9), ("otd", 1.0)])
-def test_networks_of_all_kinds_play_as_they_were_trained(method, gamma):
-    settings = small_settings(method, gamma=gamma)
-    training = Training(settings, 1)
-    training.block(300)
-    stored = training.stored()
-    player, net = NTuple(stored.rules, given=stored, downgrade="off"), naive_net(stored)
-    net.initial = settings.initial
-    player.prepare()
-    rule = stored.facts["rule"]
-    for grid in [*random_grids(stored.rules, 20, seed=8), [[2, 4, 8], [16, 32, 64], [2, 4, 4]]]:
-        found = player.values(Board.parse(naive.text(grid)))
-        for move in naive.legal_moves(grid):
-            expected = naive_learn.worth(net, rule, grid, move, gamma, 0.1)
-            assert found[move] == pytest.approx(expected, rel=1e-9)
-    if gamma == 1:
-        assert NTuple(stored.rules, given=stored, depth=2).values(Board.parse(naive.text(grid)))
-    else:
-        with pytest.raises(ValueError, match="trained with a discount has depth 1"):
-            NTuple(stored.rules, given=stored, depth=2)
-
-
-@slow
-def test_a_tile_that_is_too_large_is_left_to_the_game(trained):
-    player = NTuple(trained.rules, given=trained, downgrade="off")
-    board = Board.parse("32768 32768 2 / 4 8 16 / 32 64 128")
-    state = np.array([[board.packed], [0], [0b1010], [0]], np.uint64)
-    moves, results = np.zeros((1, 5), np.uint8), np.zeros((1, 3), np.int64)
-    assert player.play_on(state, np.zeros(2, np.uint64), moves, results)
-    assert results.tolist() == [[0, 0, 1]] and int(state[0, 0]) == board.packed
-
-
-@slow
-def test_probe_tells_what_players_think(own_home, command):
-    code, out, _ = command(
-        "probe", "2 2 / . 4", "--player", "greedy", "--player", "corner", "--json"
-    )
-    found = json.loads(out)["players"]
-    assert code == 0 and found["greedy"]["values"] == {"up": None, "right": 4, "down": 0, "left": 4}
-    assert found["greedy"]["choice"] == "right" and found["corner"]["choice"] == "left"
-    code, out, _ = command("probe", "2 2 / . 4", "--player", "greedy")
-    assert "greedy: the reward\nright        4.0000  its move\n" in out
-    assert command("probe", "2 2 / . 4", "--player", "gredy")[0] == 2
-
-
-@slow
-def test_specs_of_the_player(own_home, trained):
-    write_weights(network_folder("mine") / FILE, trained)
-    rules = trained.rules
-    player = make_player("ntuple:mine,depth=2,downgrade=512", rules)
-    assert player.spec == "ntuple:mine,depth=2,downgrade=512" and player.well == 9
-    assert str(make_player("ntuple:mine", rules)) == "ntuple:mine"
-    assert make_player("ntuple:mine,time=1ms", rules).timed
-    reach = trained.facts["reach"]
-    well = max(int(tile) for tile, share in reach.items() if share >= 0.8)
-    assert make_player("ntuple:mine", rules).well == well.bit_length() - 1
-    before = make_player("ntuple:mine", rules).identity
-    other = Training(small_settings(seed=9), 1)
-    other.block(10)
-    write_weights(network_folder("mine") / FILE, other.stored())
-    assert make_player("ntuple:mine", rules).identity != before  # its games are others
-    for spec, said in [
-        ("ntuple:other", "there is no network other; there is mine"),
-        ("ntuple:mine,depth=0", "depth is a whole number from 1 to 12"),
-        ("ntuple:mine,depth=2,time=1ms", "a depth or a time, not both"),
-        ("ntuple:mine,downgrade=7", "downgrade is auto, off or a tile up to 32768, not 7"),
-        ("ntuple:../mine", "a network's name is of letters"),
-        ("ntuple:depth=2,mine", "ntuple has no option 'mine'"),
-    ]:
-        with pytest.raises(ValueError, match=said):
-            make_player(spec, rules)
-    with pytest.raises(ValueError, match="mine is for 3x3, the board is 4x4"):
-        make_player("ntuple:mine", Rules(4, 4))
-    with pytest.raises(ValueError, match="there is no network for 5x2 in the package"):
-        make_player("ntuple", Rules(5, 2))
-
-
-# -- the command -------------------------------------------------------------------------------
-
-FEW = ("train", "ntuple", "--board", "2x2", "--network", "0123")
-
-
-@slow
-def test_the_command_trains_lists_packs_and_plays(own_home, command, tmp_path):
-    code, out, err = command(*FEW, "--episodes", "2k", "--out", "a", "--block", "500")
-    assert code == 0 and "largest tile" in out and "the last 1,000 of 2,000 games" in out
-    assert "a: 2x2, tuples 0123 (65,536 weights" in err and err.count(" games  tc") == 4
-    log = read_log(network_folder("a"), 10**9)
-    assert [each["games"] for each in log] == [500, 1000, 1500, 2000]
-    assert log[-1]["reach"]["8"] > 0.5 and log[-1]["moves_per_second"] > 0
-    code, out, err = command(*FEW, "--episodes", "2k", "--out", "a")
-    assert code == 2 and "there is a network a already" in err
-    again = ("train", "ntuple", "--resume", "--out", "a", "--episodes")
-    code, out, err = command(*again, "3k", "--json")
-    found = json.loads(out)[0]
-    assert found["games"] == 3000 and found["name"] == "a" and "going on after 2,000" in err
-    code, out, err = command(*again, "4k", "--method", "td")
-    assert code == 2 and "a was begun with --method tc, not td" in err
-    code, out, err = command("train", "list")
-    assert code == 0 and "0123" in out and "3,000" in out
-    code, out, err = command("train", "pack", "a", str(tmp_path / "a.safetensors"), "--step", "1")
-    assert code == 0 and "wrote" in out
-    code, out, err = command("evaluate", "ntuple:a", "--board", "2x2", "--games", "50", "--json")
-    assert code == 0 and json.loads(out)[0]["score"]["mean"] > 40
-
-
-@slow
-def test_runs_that_were_stopped_go_on(own_home, command):
-    several = (*FEW, "--runs", "2", "--out", "s", "--episodes")
-    assert command(*several, "200")[0] == 0
-    shutil.rmtree(network_folder("s-2"))
-    again = ("train", "ntuple", "--resume", "--runs", "2", "--out", "s", "--network", "3210")
-    code, _, err = command(*again, "--episodes", "300", "--rate", "1", "--seed", "1")
-    assert code == 0, err
-    assert [read_facts(network_folder(f"s-{n}") / FILE)["games"] for n in (1, 2)] == [300, 300]
-    assert [read_facts(network_folder(f"s-{n}") / FILE)["seed"] for n in (1, 2)] == [1, 2]
-
-
-@slow
-def test_two_phases_whatever_the_blocks(own_home, command):
-    code, _, err = command(*FEW, "--method", "td+tc", "--episodes", "200", "--block", "200")
-    assert code == 0, err
-    facts = read_facts(network_folder("2x2-blocks-td+tc") / FILE)
-    assert facts["phase"] == 1 and facts["games"] == 200
-
-
-@slow
-def test_runs_against_perfect_play(own_home, command, tmp_path):
-    plot = tmp_path / "p.svg"
-    code, out, err = command(
-        *FEW, "--episodes", "5k", "--block", "log", "--runs", "3", "--out", "r",
-        "--against", "2x2", "--plot", str(plot),
-    )  # fmt: skip
-    assert code == 0, err
-    assert "3 trainings; +/-: 95% across them" in out and "exact mean" in out
-    assert err.count("% of perfect; values off by") == 9  # after 1000, 2000, 5000 games
-    last = read_log(network_folder("r-3"), 10**9)[-1]["exact"]
-    assert 0.7 < last["share"] <= 1 and last["regret"] == pytest.approx(
-        last["mean"] / last["share"] - last["mean"]
-    )
-    assert "<svg" in plot.read_text() and "perfect play" in plot.read_text()
-
-
-BAD = [
-    (("--episodes", "0"), "a number of games is such as 5000, 200k or 1M, not '0'"),
-    (("--episodes", "many"), "a number of games is such as"),
-    ((), "a training lasts for --episodes or for --minutes"),
-    (("--episodes", "10", "--minutes", "1"), "a training lasts for --episodes or for --minutes"),
-    (("--minutes", "0"), "--minutes is a number above 0"),
-    (("--episodes", "10", "--out", "../x"), "a network's name is of letters"),
-    (("--episodes", "10", "--network", "0129"), "the tuple 0129 has cell 9"),
-    (("--episodes", "10", "--method", "magic"), "there is no method 'magic'"),
-    (("--episodes", "10", "--resume", "--out", "none"), "there is no network none to go on with"),
-    (("--episodes", "10", "--plot", "x.gif"), "a picture is .svg, .png or .pdf"),
-    (("--episodes", "10", "--block", "0"), "a block is a number of games, or log"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "said"), BAD, ids=[" ".join(each[0]) for each in BAD])
-def test_bad_commands_are_told_in_a_line(own_home, command, arguments, said):
-    code, out, err = command("train", "ntuple", "--board", "3x3", *arguments)
-    lines = [line for line in err.splitlines() if "compiling kernels" not in line]
-    assert code == 2 and out == "" and len(lines) == 1 and said in lines[0]
-
-
-@slow
-def test_a_log_that_cannot_be_written_ends_no_training(own_home, command):
-    (network_folder("a") / "log.jsonl").mkdir(parents=True)
-    code, _, err = command(*FEW, "--episodes", "300", "--block", "100", "--out", "a")
-    assert code == 0 and err.count("the log cannot be written") == 1
-    assert read_facts(network_folder("a") / FILE)["games"] == 300
-
-
-@slow
-def test_no_room_on_the_disk(own_home, command, monkeypatch):
-    usage = shutil.disk_usage("/")
-    monkeypatch.setattr(runs_module.shutil, "disk_usage", lambda _: usage._replace(free=1000))
-    code, _, err = command(*FEW, "--episodes", "300", "--out", "a")
-    assert code == 2 and "the network may need" in err
-    monkeypatch.undo()
-    monkeypatch.setenv("LAB2048_HOME", str(own_home))
-    monkeypatch.setattr(runs_module, "SAVE_SECONDS", 0.0)
-    real = runs_module.write_weights
-    monkeypatch.setattr(runs_module, "write_weights", failing_once(real))
-    code, _, err = command(*FEW, "--episodes", "300", "--block", "100", "--out", "a")
-    assert code == 0 and "the network cannot be saved now" in err and "No space left" in err
-    assert read_facts(network_folder("a") / FILE)["games"] == 300
-
-
-def failing_once(write):
-    """A writer whose first write finds the disk full."""
-    failed = []
-
-    def call(path, stored):
-        if not failed:
-            failed.append(path)
-            raise OSError(28, "No space left on device", str(path))
-        write(path, stored)
-
-    return call
-
-
-@slow
-def test_what_is_killed_goes_on(warm_home):
-    code = (
-        "import sys\nfrom lab2048.learn import runs\nruns.SAVE_SECONDS = 0.1\n"
-        "sys.argv = ['lab2048', *sys.argv[1:]]\nfrom lab2048.cli import main\nmain()\n"
-    )
-    arguments = ["train", "ntuple", "--board", "3x3", "--network", "012 345", "--out", "k"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments, "--episodes", "1M", "--block", "100"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    path = network_folder("k") / FILE
-    end = time.monotonic() + 120
-    while not path.exists() and time.monotonic() < end and process.poll() is None:
-        time.sleep(0.05)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    games = read_facts(path)["games"]
-    assert games > 0
-    done = run_command("train", "ntuple", "--resume", "--out", "k", "--episodes", str(games + 100))
-    assert f"going on after {games:,} games" in done.stderr
-    log = read_log(network_folder("k"), 10**9)
-    assert [each["games"] for each in log] == list(range(100, games + 101, 100))
-
-
-@slow
-def test_ctrl_c_keeps_what_was_learnt(warm_home):
-    arguments = ["train", "ntuple", "--board", "3x3", "--network", "012 345", "--out", "c"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lab2048", *arguments, "--episodes", "1M", "--block", "1000"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    for line in process.stderr:
-        if "1,000 games" in line:
-            break
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130 and "--resume goes on from there" in err and out == ""
-    assert read_facts(network_folder("c") / FILE)["games"] >= 1000
-
-
-@slow
-def test_tensorboard_can_read_the_curves(own_home, command):
-    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
-
-    assert command(*FEW, "--episodes", "300", "--block", "100", "--out", "t")[0] == 0
-    [file] = (network_folder("t") / "tensorboard").iterdir()
-    events = [event for event in EventFileLoader(str(file)).Load() if event.summary.value]
-    assert [event.step for event in events] == [100, 200, 300]
-    tags = {value.tag for value in events[-1].summary.value}
-    assert {"mean", "max", "moves_per_second", "reach/8"} <= tags
 
 
 def test_lines_hold_slides_and_rewards():

@@ -6,8 +6,8 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, cast
 
 import typer
 
@@ -43,6 +43,8 @@ def main() -> NoReturn:
     """Run the command line; whatever goes wrong is told in one line."""
     if sys.stderr is None:  # closed by the caller: what is meant for it would go to stdout
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if not isinstance(sys.stderr, Unheard):
+        sys.stderr = cast(TextIO, Unheard(sys.stderr))
     try:
         code = app(prog_name="lab2048", standalone_mode=False)
         if sys.stdout is not None:  # it is None where the caller closed it
@@ -67,6 +69,27 @@ def main() -> NoReturn:
         if os.environ.get("LAB2048_DEBUG"):
             raise
         _fail(f"{type(error).__name__}: {error} (LAB2048_DEBUG=1 shows where)", 1)
+
+
+class Unheard:
+    """A stream whose reader may go away: what nobody hears ends no work."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, if it can be done."""
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Bring out what was written, if it can be done."""
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _fail(message: str, code: int) -> NoReturn:
@@ -163,13 +186,14 @@ def probe(  # noqa: PLR0913, PLR0917
 
     position = Board.parse(" ".join(board), size)  # a board without quotes is several words
     rules = Rules(position.rows, position.cols, p4)
-    opinions = cli_probe.opinions(position, rules, player or [])
     with ExitStack() as stack:
         found, hint = cli_probe.table_for(rules, table, objective, gamma)
         if found is not None:
             stack.enter_context(found)
             asked = {"objective": objective, "p4": p4, "gamma": gamma}
             cli_probe.check_asked(found, {n: v for n, v in asked.items() if _is_given(context, n)})
+            rules = found.rules  # p4 is the table's unless another was asked for
+        opinions = cli_probe.opinions(position, rules, player or [])
         if as_json:
             print(json.dumps(cli_probe.as_json(position, rules, found, after, opinions)))
         else:

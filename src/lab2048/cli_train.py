@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Train a player, or list and pack what was trained.", no_args_is_help=True)
 
+STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""What asks a process to end; Windows does not have all of them."""
 FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
 
 
@@ -82,7 +84,7 @@ def ntuple(  # noqa: PLR0913, PLR0917
         str | None, typer.Option("--order", help="Learn backward, after a game, or forward.")
     ] = None,
     rate: Annotated[
-        float | None, typer.Option("--rate", help="How fast to learn; 0.1, for tc 1.")
+        float | None, typer.Option("--rate", help="How fast to learn; 0.1, for tc 1 or 0.5.")
     ] = None,
     initial: Annotated[
         float | None, typer.Option("--initial", help="What boards are worth at first (otd, otc).")
@@ -105,6 +107,7 @@ def ntuple(  # noqa: PLR0913, PLR0917
     """
     from lab2048.home import check_target
     from lab2048.learn.runs import Goal
+    from lab2048.learn.truth import distance
 
     if (episodes is None) == (minutes is None):
         raise ValueError("a training lasts for --episodes or for --minutes")
@@ -127,20 +130,21 @@ def ntuple(  # noqa: PLR0913, PLR0917
         table = None
         if against is not None:
             table = stack.enter_context(table_against(against, plans[0].settings.rules))
-        results = [train(plan, goal, block, table) for plan in plans]
+        measure = None if table is None else partial(distance, table=table, threads=threads)
+        results = [train(plan, goal, block, measure) for plan in plans]
         perfect = table.start_value["start"] if table is not None else None
+    if as_json:
+        print(json.dumps(results))
+    else:
+        for result in results:
+            show(result)
+        if runs > 1:
+            show_runs(results)
     if plot is not None:
         from lab2048.learn.curves import plot_curves
 
         plot_curves({plans[0].settings.method: [each["log"] for each in results]}, plot, perfect)
         say(f"wrote {plot}")
-    if as_json:
-        print(json.dumps(results))
-        return
-    for result in results:
-        show(result)
-    if runs > 1:
-        show_runs(results)
 
 
 def table_against(name: str, rules: Rules) -> Table:
@@ -163,6 +167,7 @@ class Plan(NamedTuple):
     name: str
     settings: Settings
     make: Callable[[], Training]
+    new: bool
 
 
 def planned(
@@ -186,16 +191,22 @@ def planned(
         elif resume:
             raise ValueError(f"there is no network {name} to go on with")
         settings = settings or settings_of(given, run)
-        return Plan(name, settings, partial(Training, settings, threads))
+        return Plan(name, settings, partial(Training, settings, threads), True)
     if not resume:
-        raise ValueError(
-            f"there is a network {name} already: --resume goes on with it, --out has another name"
-        )
+        raise there_already(name)
     settings = resumed_settings(read_facts(path), given, name, run)
     return Plan(
         name,
         settings,
         lambda: Training.resumed(settings, read_weights(path, learning=True), threads),
+        False,
+    )
+
+
+def there_already(name: str) -> ValueError:
+    """Nothing that was learnt is ever replaced."""
+    return ValueError(
+        f"there is a network {name} already: --resume goes on with it, --out has another name"
     )
 
 
@@ -236,36 +247,22 @@ def resumed_settings(facts: dict[str, Any], given: dict[str, Any], name: str, ru
     return before
 
 
-def train(plan: Plan, goal: Goal, block: str | None, table: Table | None) -> dict[str, Any]:
+def train(
+    plan: Plan, goal: Goal, block: str | None, measure: Callable[[Training], Record] | None
+) -> dict[str, Any]:
     """Train, with progress on stderr; what is known about it at the end."""
-    from lab2048.learn.runs import block_size, check_room, run
-    from lab2048.learn.truth import distance
-    from lab2048.learn.weights import network_folder
+    from lab2048.learn.runs import alone, block_size, check_room
+    from lab2048.learn.weights import FILE, network_folder
 
-    training = plan.make()
     folder = network_folder(plan.name)
-    check_room(training, folder)
-    games = block_size(block, goal, table is not None)
-    introduce(plan, training)
-    with stopping(training), progress_bar(parts=True) as bar:
-        task = bar.add_task(plan.name, total=1.0)
-
-        def moved(done: int) -> None:
-            bar.update(task, completed=goal.share_at(training, done))
-
-        def tell(record: Record) -> None:
-            bar.console.print(line_of(record), markup=False, highlight=False, soft_wrap=True)
-
-        records = run(
-            training,
-            goal,
-            folder,
-            block=games,
-            tell=tell,
-            say=say,
-            progress=moved,
-            measure=None if table is None else partial(distance, table=table),
-        )
+    games = block_size(block, goal, measure is not None)
+    with alone(folder):
+        if plan.new and (folder / FILE).exists():  # since the command began
+            raise there_already(plan.name)
+        training = plan.make()
+        check_room(training, folder)
+        introduce(plan, training, goal)
+        records = train_on(plan.name, training, goal, folder, games, measure)
     if training.stopped:
         say(f"stopped after {training.games:,} games; --resume goes on from there")
         raise KeyboardInterrupt
@@ -277,22 +274,55 @@ def train(plan: Plan, goal: Goal, block: str | None, table: Table | None) -> dic
     }
 
 
+def train_on(
+    name: str,
+    training: Training,
+    goal: Goal,
+    folder: Path,
+    games: int,
+    measure: Callable[[Training], Record] | None,
+) -> list[Record]:
+    """Train with a bar and a line for each block of games; all records of the training."""
+    from lab2048.learn.runs import run
+
+    with stopping(training), progress_bar(parts=True) as bar:
+        task = bar.add_task(name, total=1.0)
+
+        def moved(done: int) -> None:
+            bar.update(task, completed=goal.share_at(training, done))
+
+        def tell(record: Record) -> None:
+            bar.console.print(line_of(record), markup=False, highlight=False, soft_wrap=True)
+
+        return run(
+            training,
+            goal,
+            folder,
+            block=games,
+            tell=tell,
+            say=say,
+            progress=moved,
+            measure=measure,
+        )
+
+
 @contextmanager
 def stopping(training: Training) -> Iterator[None]:
-    """Let Ctrl-C end a training in good order; a second one ends it at once."""
+    """Let Ctrl-C end a training in good order, or what else asks it to; the second time at once."""
 
     def stop(number: int, frame: object) -> None:
         training.stopped = True
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before[number])
 
-    before = signal.signal(signal.SIGINT, stop)
+    before = {number: signal.signal(number, stop) for number in STOPS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def introduce(plan: Plan, training: Training) -> None:
+def introduce(plan: Plan, training: Training, goal: Goal) -> None:
     """Say what is about to happen."""
     settings, network = plan.settings, plan.settings.network
     say(
@@ -301,7 +331,9 @@ def introduce(plan: Plan, training: Training) -> None:
         f"{settings.method}, {settings.order}, seed {settings.seed}, {training.threads} "
         f"thread{'s' * (training.threads > 1)}"
     )
-    if training.games:
+    if goal.share(training) >= 1:
+        say(f"it has had {training.games:,} games already: there is nothing left to do")
+    elif training.games:
         say(f"going on after {training.games:,} games")
 
 
@@ -372,14 +404,14 @@ def show_runs(results: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
 
-    from lab2048.learn.curves import curve
+    from lab2048.learn.curves import are_exact, curve
 
     console = Console(highlight=False)
     grid = Grid(box=box.SIMPLE)
-    exact = all("exact" in each["log"][-1] for each in results if each["log"])
-    for heading in ("games", "mean score" if not exact else "exact mean", "+/-"):
+    logs = [each["log"] for each in results]
+    for heading in ("games", "exact mean" if are_exact(logs) else "mean score", "+/-"):
         grid.add_column(heading, justify="right")
-    for point in curve([each["log"] for each in results]):
+    for point in curve(logs):
         grid.add_row(f"{point.games:,}", f"{point.mean:,.1f}", f"{point.half:,.1f}")
     console.print(grid)
     console.print(f"{len(results)} trainings; +/-: 95% across them")
@@ -403,7 +435,7 @@ def list_networks(as_json: JsonOption = False) -> None:
             facts = read_facts(path)
             keys = ("board", "tuples", "method", "order", "games", "seconds")
             found[path.parent.name] = {key: facts[key] for key in keys}
-        except (ValueError, KeyError) as error:
+        except (ValueError, OSError) as error:
             found[path.parent.name] = {"error": str(error)}
         found[path.parent.name]["bytes"] = path.stat().st_size
     if as_json:
@@ -440,12 +472,22 @@ def pack(
 ) -> None:
     """Write a network to a file that is as small as it gets. It plays, but does not learn."""
     from lab2048.home import check_target
-    from lab2048.learn.weights import FILE, STEP, VISITS, network_folder, read_weights, write_packed
+    from lab2048.learn.weights import (
+        FILE,
+        STEP,
+        VISITS,
+        network_folder,
+        networks_folder,
+        read_weights,
+        write_packed,
+    )
 
     if file.suffix != ".safetensors":
         raise ValueError(f"the name of the file ends in .safetensors, not {file.name[:40]!r}")
     if step is not None and not 0 < step < 1e6:
         raise ValueError(f"--step is a number above 0, not {step:g}")
+    if file.resolve().is_relative_to(networks_folder().resolve()):
+        raise ValueError(f"{file} is among the networks that learn, and what is packed does not")
     check_target(file)
     path = network_folder(name) / FILE
     if not path.exists():

@@ -46,8 +46,10 @@ def replacing(path: Path) -> Iterator[Path]:
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == str(temporary):
+            error.filename = str(path)
         raise
 
 
@@ -67,3 +69,58 @@ def check_target(path: Path, folder: bool = False) -> None:
     where = there if there.is_dir() else there.parent  # a new file takes the place of an old one
     if not os.access(where, os.W_OK):
         raise ValueError(f"{where} cannot be written to")
+
+
+class InUseError(ValueError):
+    """Another process is at work on the same."""
+
+
+@contextmanager
+def locked(path: Path, what: str) -> Iterator[None]:
+    """Be the only one who makes what a lock file stands for; it is free when the process ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    if not _still_there(handle, path):  # the one who had it has just gone
+        os.close(handle)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if not _lock(handle) or not _still_there(handle, path):
+            owner = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
+            raise InUseError(
+                f"{what} is being made by another process, number {owner}; wait until it has ended"
+            )
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()}\n".encode())
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Take the lock of an open file, if nobody has it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has another way to lock files
+        import msvcrt
+
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _still_there(handle: int, path: Path) -> bool:
+    """Whether an open file has not been removed, and made anew, by the one who had the lock."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False

@@ -83,6 +83,10 @@ class Kernels:
         """A copy, to add kernels to that go by the same names as others."""
         return Kernels(f"{self.name}.{name}", lean, **{**self._bound, **constants})
 
+    def __getitem__(self, name: str) -> Any:
+        """A kernel that was added, by its name."""
+        return self._bound[name]
+
     def add(
         self, function: Callable[P, T], signature: Any, name: str = "", **constants: object
     ) -> Callable[P, T]:

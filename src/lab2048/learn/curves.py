@@ -29,7 +29,11 @@ class Point(NamedTuple):
 
 def curve(runs: Sequence[Sequence[Record]]) -> list[Point]:
     """The exact mean scores, or those of the games, at all numbers of games that all runs have."""
-    values = [{record["games"]: score_of(record) for record in run} for run in runs]
+    exact = are_exact(runs)
+    values = [
+        {each["games"]: score_of(each, exact) for each in run if "exact" in each or not exact}
+        for run in runs
+    ]
     shared = sorted(set.intersection(*(set(each) for each in values)))
     scores = {games: [each[games] for each in values] for games in shared}
     return [Point(games, float(np.mean(s)), half_width(s)) for games, s in scores.items()]
@@ -44,15 +48,23 @@ def half_width(values: ArrayLike) -> float:
     return float(quantile * found.std(ddof=1) / math.sqrt(len(found)))
 
 
-def score_of(record: Record) -> float:
-    """The exact mean score if it is known, else that of the block's games."""
-    return float(record["exact"]["mean"] if "exact" in record else record["mean"])
+def are_exact(runs: Sequence[Sequence[Record]]) -> bool:
+    """Whether all trainings were measured exactly, if not all the time."""
+    return all(any("exact" in record for record in run) for run in runs)
+
+
+def score_of(record: Record, exact: bool) -> float:
+    """The exact mean score, or that of the block's games."""
+    return float(record["exact"]["mean"] if exact else record["mean"])
 
 
 def plot_curves(
     methods: Mapping[str, Sequence[Sequence[Record]]], path: Path, perfect: float | None = None
 ) -> None:
     """Draw the curve of each method, the mean of its runs with the interval, into a file."""
+    curves = {name: curve(runs) for name, runs in methods.items()}
+    if not all(curves.values()):
+        raise ValueError("there is no curve to draw: no block of games is in the log of every run")
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
@@ -64,8 +76,7 @@ def plot_curves(
     with mpl.rc_context({**STYLE, "svg.hashsalt": "lab2048"}):
         figure = Figure(figsize=(8, 5))
         axes = figure.subplots()
-        for number, (name, runs) in enumerate(methods.items()):
-            points = curve(runs)
+        for number, (name, points) in enumerate(curves.items()):
             games, mean = [p.games for p in points], np.array([p.mean for p in points])
             half = np.nan_to_num(np.array([p.half for p in points]))
             look = line_style(number)
@@ -84,7 +95,7 @@ def plot_curves(
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
         axes.set_xlabel("games of training")
-        exact = all("exact" in record for runs in methods.values() for record in runs[0][-1:])
+        exact = all(map(are_exact, methods.values()))
         axes.set_ylabel("exact mean score" if exact else "mean score of the last block")
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -54,7 +54,7 @@ from lab2048.search.steps import steps
 
 SHIPPED = Path(__file__).parent / "networks"
 """The networks of the package, a file for each board."""
-SEEN = 0.8
+WELL = 0.8
 """A tile is known well if at least this share of the last games of a training reached it."""
 
 ROWS = COLS = 0
@@ -239,6 +239,7 @@ def _judge_type() -> Any:
     return numba.typeof(Judge(lines(2), lines(2), none, 0.0, 0.0, 0.0, 0.0, 0.0))
 
 
+@cache
 def _move_kernels(network: Network, rule: str) -> Kernels:
     """`make_moves` and `worth` for a network."""
     by, word, real = _judge_type(), types.uint64, types.float64
@@ -335,7 +336,7 @@ class NTuple(Searcher):
         tiles = {str(1 << rank): rank for rank in range(1, 16)}
         if self.downgrade == "auto":
             reach = self.stored.facts.get("reach", {})
-            known = [tiles[tile] for tile, share in reach.items() if share >= SEEN]
+            known = [tiles[tile] for tile, share in reach.items() if share >= WELL]
             return max(known, default=15)
         if self.downgrade not in tiles:
             found = self.downgrade[:40]

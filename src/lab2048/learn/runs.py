@@ -7,24 +7,27 @@ reads, if that is installed.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import re
 import shutil
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lab2048.home import naming, write_atomically
+from lab2048.home import locked, naming, write_atomically
 from lab2048.lanes import Counts
 from lab2048.learn.training import SHARE, Training, reach_of
 from lab2048.learn.weights import FILE, write_weights
+from lab2048.wording import size
 
-LOG = "log.jsonl"
+LOG, LOCK = "log.jsonl", "lock"
 SAVE_SECONDS = 300.0
 """How often the network is written to disk, at least; and how much can be lost."""
 SLICE = 1000
@@ -79,7 +82,7 @@ def block_size(text: str | None, goal: Goal, exact: bool) -> int:
     if text == "log":
         return 0
     if text is not None:
-        if not text.isdigit() or not 0 < int(text) < 10**9:
+        if not re.fullmatch("[0-9]{1,9}", text) or int(text) == 0:
             raise ValueError(f"a block is a number of games, or log, not {text[:40]!r}")
         return int(text)
     if goal.games is None:
@@ -157,20 +160,29 @@ def read_log(folder: Path, games: int) -> list[Record]:
         for line in (folder / LOG).read_text("utf-8", "replace").splitlines():
             with suppress(ValueError, KeyError, TypeError):
                 record = json.loads(line)
-                if record["games"] <= games:
+                if 0 < record["games"] <= games and is_whole(record):
                     found.append(record)
     return found
 
 
+def is_whole(record: Record) -> bool:
+    """Whether a record has what curves are drawn of."""
+    means = [record["mean"], record["exact"]["mean"] if "exact" in record else 0.0]
+    return all(isinstance(each, int | float) and math.isfinite(each) for each in means)
+
+
+def alone(folder: Path) -> AbstractContextManager[None]:
+    """Be the only one who trains what is in a folder."""
+    return locked(folder / LOCK, f"the network {folder.name}")
+
+
 def check_room(training: Training, folder: Path) -> None:
-    """A `ValueError` if there is no room for the network beside an older one."""
+    """An `OSError` if there is no room for the network beside an older one."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
     needed, free = int(VISITED * training.weights.nbytes), shutil.disk_usage(there).free
     if needed > free:
-        raise ValueError(
-            f"the network may need {needed / 1e9:.1f} GB of disk, and {there} has "
-            f"{free / 1e9:.1f} GB free"
-        )
+        why = f"the network may need {size(needed)} of disk, and {size(free)} is free"
+        raise OSError(errno.ENOSPC, why, str(there))
 
 
 def run(
@@ -186,10 +198,34 @@ def run(
 ) -> list[Record]:
     """Train until the goal is reached, or it was stopped; all records of the training.
 
-    `tell` hears of every block, `progress` more often. `measure` adds to what is logged.
+    `tell` hears of every block, `progress` more often. `measure` adds to what is logged. Whatever
+    goes wrong, what was learnt until then is kept.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     logs, saver = Logs(folder, training.games, say), Saver(folder / FILE, say)
+    try:
+        for record in blocks(training, goal, block, saver, progress):
+            if measure is not None and not training.stopped:
+                record.update(measure(training))
+            logs.add(record)
+            tell(record)
+    except Exception:
+        with suppress(OSError, ValueError):
+            write_weights(folder / FILE, training.stored())
+        raise
+    finally:
+        logs.close()
+    write_weights(folder / FILE, training.stored())
+    return logs.records
+
+
+def blocks(
+    training: Training,
+    goal: Goal,
+    block: int,
+    saver: Saver,
+    progress: Callable[[int], object],
+) -> Iterator[Record]:
+    """Train in blocks of games until the goal is reached, or it was stopped; what each was like."""
     while goal.share(training) < 1 and not training.stopped:
         end, began = training.games + goal.next_block(training, block), training.seconds
         parts = []
@@ -199,14 +235,7 @@ def run(
             saver.save_now_and_then(training)
         results = np.concatenate(parts)
         if len(results):
-            record = summary(results, training, training.seconds - began)
-            if measure is not None and not training.stopped:
-                record |= measure(training)
-            logs.add(record)
-            tell(record)
-    write_weights(folder / FILE, training.stored())
-    logs.close()
-    return logs.records
+            yield summary(results, training, training.seconds - began)
 
 
 class Saver:

@@ -103,7 +103,7 @@ def lines_of(rules: Rules) -> Lines:
     return Lines(lines(rules.cols), lines(rules.rows))
 
 
-class Path(NamedTuple):
+class Trail(NamedTuple):
     """A game as far as it was played: what was valued, which move was made, and its reward."""
 
     boards: Words
@@ -111,9 +111,9 @@ class Path(NamedTuple):
     gains: Floats
 
 
-def new_path() -> Path:
+def new_trail() -> Trail:
     """Room for a game."""
-    return Path(
+    return Trail(
         np.empty(LONGEST_GAME, np.uint64),
         np.empty(LONGEST_GAME, np.int64),
         np.empty(LONGEST_GAME, np.float64),
@@ -260,7 +260,7 @@ def explore(board: U, word: U, best: int, epsilon: float) -> int:
 
 
 def learn_game(
-    key: U, by: Any, spawns: Any, lesson: Any, weights: Weights, path: Any, result: Counts
+    key: U, by: Any, spawns: Any, lesson: Any, weights: Weights, trail: Any, result: Counts
 ) -> None:
     """Play the game `key` and learn from it; write its score, moves and largest rank."""
     board, _ = start_board(key, spawns.threshold, ROWS, COLS)
@@ -270,30 +270,30 @@ def learn_game(
         move, after, gain, worth = choose(board, by, spawns, lesson, weights)
         if length and not BACKWARD:
             last = length - 1
-            earned = 0.0 if RULE == "td" else path.gains[last]
-            correct(path.boards[last], path.moves[last], earned + worth, lesson, weights)
+            earned = 0.0 if RULE == "td" else trail.gains[last]
+            correct(trail.boards[last], trail.moves[last], earned + worth, lesson, weights)
         if move < 0 or length == LONGEST_GAME:
             break
         if lesson.epsilon > 0:
             own += GOLDEN
             move = explore(board, mix(own), move, lesson.epsilon)
             after, gain = make_move(board, move, by)
-        path.boards[length] = after if RULE == "td" else board
-        path.moves[length], path.gains[length] = move, np.float64(gain)
+        trail.boards[length] = after if RULE == "td" else board
+        trail.moves[length], trail.gains[length] = move, np.float64(gain)
         score += np.int64(gain)
         length += 1
         word += GOLDEN
         board, _ = spawn(after, mix(word), spawns.threshold, ROWS, COLS)
     if BACKWARD:
-        learn_back(length, lesson, weights, path)
+        learn_back(length, lesson, weights, trail)
     result[0], result[1], result[2] = score, length, max_rank(board)
 
 
-def learn_back(length: int, lesson: Any, weights: Weights, path: Any) -> None:
+def learn_back(length: int, lesson: Any, weights: Weights, trail: Any) -> None:
     """Learn from a whole game, from its last move to its first."""
     target = 0.0
     for i in range(length - 1, -1, -1):
-        board, move, gain = path.boards[i], path.moves[i], path.gains[i]
+        board, move, gain = trail.boards[i], trail.moves[i], trail.gains[i]
         if RULE != "td":
             target += gain
         correct(board, move, target, lesson, weights)
@@ -303,11 +303,11 @@ def learn_back(length: int, lesson: Any, weights: Weights, path: Any) -> None:
 
 
 def learn_games(
-    keys: Words, by: Any, spawns: Any, lesson: Any, weights: Weights, path: Any, results: Counts
+    keys: Words, by: Any, spawns: Any, lesson: Any, weights: Weights, trail: Any, results: Counts
 ) -> None:
     """Play games and learn from each; see `learn_game`."""
     for i in range(len(keys)):
-        learn_game(keys[i], by, spawns, lesson, weights, path, results[i])
+        learn_game(keys[i], by, spawns, lesson, weights, trail, results[i])
 
 
 @cache
@@ -317,7 +317,7 @@ def learning_kernel(
     """`learn_games` for a network and a rule."""
     board = steps(network.rows, network.cols)
     by, spawns = numba.typeof(Lines(lines(2), lines(2))), board.spawns
-    lesson, path = numba.typeof(Lesson(0.0, 0.0, 0.0, 0.0)), numba.typeof(new_path())
+    lesson, trail = numba.typeof(Lesson(0.0, 0.0, 0.0, 0.0)), numba.typeof(new_trail())
     word, whole, real = types.uint64, types.int64, types.float64
     weights = types.float32[::1]
     kernels = network_kernels(network, 4 if coherent else 1, rule == "q").more(
@@ -337,9 +337,9 @@ def learning_kernel(
     kernels.add(choose, chosen(word, by, spawns, lesson, weights))
     kernels.add(explore, whole(word, word, whole, real))
     kernels.add(make_move, types.Tuple((word, word))(word, whole, by))
-    kernels.add(learn_back, types.void(whole, lesson, weights, path))
-    one = types.void(word, by, spawns, lesson, weights, path, whole[::1])
+    kernels.add(learn_back, types.void(whole, lesson, weights, trail))
+    one = types.void(word, by, spawns, lesson, weights, trail, whole[::1])
     kernels.add(learn_game, one)
     return kernels.add(
-        learn_games, types.void(word[::1], by, spawns, lesson, weights, path, whole[:, ::1])
+        learn_games, types.void(word[::1], by, spawns, lesson, weights, trail, whole[:, ::1])
     )

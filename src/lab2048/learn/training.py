@@ -23,8 +23,14 @@ from lab2048.chance import checked_seed
 from lab2048.game import Rules
 from lab2048.jit import U
 from lab2048.lanes import Counts, game_keys
-from lab2048.learn.ntuple import Network, Weights, named_networks, new_weights
-from lab2048.learn.td import Lesson, Path, learning_kernel, lines_of, new_path
+from lab2048.learn.ntuple import (
+    Network,
+    Weights,
+    named_networks,
+    network_kernels,
+    new_weights,
+)
+from lab2048.learn.td import Lesson, Trail, learning_kernel, lines_of, new_trail
 from lab2048.learn.weights import Stored
 from lab2048.notation import checked_threads
 from lab2048.search.steps import spawning
@@ -32,16 +38,19 @@ from lab2048.wording import nearest
 
 RATES = {"td": 0.1, "tc": 1.0, "state": 0.1, "q": 0.1}
 """How fast each rule learns, unless told otherwise."""
+SHORT, SHORT_RATE = 5, 0.5
+"""How fast temporal coherence learns if a tuple has fewer cells. Its images then look the same on
+many a board and change the same weight several times: whole steps go too far, and may never end."""
+LARGEST = 1e12
+"""A value beyond this is none."""
 SHARE = 0.9
 """How much of a training of two phases is the first."""
 METHODS = ("td", "tc", "otd", "otc", "td+tc", "otd+tc", "state", "q")
 ORDERS = ("backward", "forward")
-RANGES = {"gamma": (0, 1), "epsilon": (0, 1), "rate": (0, 2), "initial": (-1e9, 1e9)}
-"""What numbers may be; a rate above 2 does not even get nearer to its target."""
+RANGES = {"gamma": (0, 1), "epsilon": (0, 1), "rate": (1e-6, 2), "initial": (-1e9, 1e9)}
+"""What numbers may be; at a rate of 0 nothing is learnt, above 2 no step gets nearer."""
 PART = 32
 """So many games are learnt from in one go at most: in between it can be stopped."""
-
-
 RECENT = 1000
 """So many of the last games tell how well it plays."""
 
@@ -106,7 +115,8 @@ class Settings:
     def phases(self) -> list[Phase]:
         """What is learnt one after the other."""
         names = [name.removeprefix("o") for name in self.method.split("+")]
-        rates = [RATES[name] for name in names]
+        short = min(map(len, self.network.tuples)) < SHORT
+        rates = [SHORT_RATE if short and name == "tc" else RATES[name] for name in names]
         if self.rate is not None:
             rates[0] = self.rate
         return [
@@ -154,7 +164,7 @@ class Training:
         self.recent = np.zeros((0, 3), np.int64)
         """The results of those games."""
         self._begin(0)
-        self._paths = [new_path() for _ in range(self.threads)]
+        self._trails = [new_trail() for _ in range(self.threads)]
 
     @classmethod
     def resumed(cls, settings: Settings, stored: Stored, threads: int | None = None) -> Training:
@@ -210,9 +220,9 @@ class Training:
         part = max(1, min(PART, games // self.threads))
         lock, failed, taken = threading.Lock(), deque[BaseException](), 0
 
-        def work(path: Path) -> None:
+        def work(trail: Trail) -> None:
             nonlocal taken
-            learn = self._learner(path)
+            learn = self._learner(trail)
             while True:
                 with lock:
                     first, last = taken, min(taken + part, games)
@@ -226,7 +236,7 @@ class Training:
                     failed.append(error)
 
         began = time.perf_counter()
-        helpers = [threading.Thread(target=work, args=(path,)) for path in self._paths]
+        helpers = [threading.Thread(target=work, args=(trail,)) for trail in self._trails]
         try:
             for helper in helpers:
                 helper.start()
@@ -242,9 +252,23 @@ class Training:
         self._remember(results[:taken])
         if failed:
             raise failed[0]
+        self._check()
         return results[:taken]
 
-    def _learner(self, path: Path) -> Callable[[Words, Counts], None]:
+    def _check(self) -> None:
+        """A `ValueError` if values have grown beyond all bounds, as the first of a game soon do."""
+        settings = self.settings
+        phase = settings.phases[self.phase]
+        kernels = network_kernels(settings.network, 4 if phase.coherent else 1, phase.rule == "q")
+        for trail in self._trails:
+            found = kernels["value"](trail.boards[0], 0, self.weights)
+            if not abs(found) < LARGEST:
+                raise ValueError(
+                    f"after {self.games:,} games values are {found:.3g}, beyond all bounds: it "
+                    f"takes a lower rate than {phase.rate:g}, from the start"
+                )
+
+    def _learner(self, trail: Trail) -> Callable[[Words, Counts], None]:
         """What learns from games with some keys, and writes their results."""
         settings, phase = self.settings, self.settings.phases[self.phase]
         assert settings.initial is not None
@@ -254,7 +278,7 @@ class Training:
         lesson = Lesson(step, settings.initial, settings.gamma, settings.epsilon)
         ways, spawns = lines_of(settings.rules), spawning(settings.rules)
         weights = self.weights
-        return lambda keys, results: learn(keys, ways, spawns, lesson, weights, path, results)
+        return lambda keys, results: learn(keys, ways, spawns, lesson, weights, trail, results)
 
     def _remember(self, results: Counts) -> None:
         """Keep the results of the last games, and what they reached."""

@@ -27,7 +27,13 @@ from lab2048.learn.ntuple import Network, Weights, new_weights
 FORMAT = 1
 SUFFIX = ".safetensors"
 FILE = f"weights{SUFFIX}"
-KEY = "lab2048"
+KEY, CRC = "lab2048", "crc32"
+"""What is known about a network is in the file's metadata under these names: JSON, its checksum."""
+FACTS = {
+    "board": str, "p4": float, "tuples": list, "method": str, "rule": str, "order": str,
+    "initial": float, "gamma": float, "epsilon": float, "seed": int, "games": int, "moves": int,
+    "seconds": float, "phase": int, "reach": dict, "checksums": dict,
+}  # fmt: skip
 STEP, VISITS = 16.0, 3
 """What the weights of a packed network are multiples of, and how often they were visited at least:
 as coarse as can be without a loss in play (docs/results.md)."""
@@ -79,6 +85,8 @@ def write_weights(path: Path, stored: Stored) -> None:
     # a weight of an earlier phase may not have been visited in this one
     flags = (records[:, 0] != 0) | (records[:, -1] != 0)
     found = records[flags]
+    if not np.isfinite(found).all():
+        raise ValueError(f"{path} is not written: there are weights that are no numbers")
     tensors = {"visited": _bits(flags), "weights": np.ascontiguousarray(found[:, 0])}
     if stored.stride > 1:
         tensors["coherence"] = np.ascontiguousarray(found[:, 1:])
@@ -134,7 +142,8 @@ def _write(path: Path, stored: Stored, tensors: Tensors, more: dict[str, Any]) -
         temporary.touch()
         mode = temporary.stat().st_mode
         try:
-            save_file(tensors, temporary, metadata={KEY: json.dumps(facts)})
+            text = json.dumps(facts)
+            save_file(tensors, temporary, metadata={KEY: text, CRC: str(zlib.crc32(text.encode()))})
         except SafetensorError as error:  # which is what it makes of a full disk
             raise OSError(errno.EIO, str(error), str(path)) from error
         temporary.chmod(mode)  # safetensors lets nobody else read it
@@ -151,11 +160,16 @@ def read_weights(path: Path, learning: bool = False) -> Stored:
         network = Network.of(" ".join(facts["tuples"]), rules)
         if "codes" in tensors:
             tensors["weights"] = _unpacked(tensors["codes"], facts["packed"]["step"])
+        if not all(np.isfinite(tensors[each]).all() for each in tensors if each != "visited"):
+            raise ValueError(f"{path} has weights that are no numbers")
         stride = 4 if "coherence" in tensors else 1
         weights = new_weights(network, stride, facts["rule"] == "q")
         records = weights.reshape(-1, stride)
         bits = np.frombuffer(zlib.decompress(tensors["visited"].tobytes()), np.uint8)
         flags = np.unpackbits(bits, count=len(records), bitorder="little").view(bool)
+        counts = {len(tensors[each]) for each in ("weights", "coherence") if each in tensors}
+        if 8 * len(bits) < len(records) or counts != {np.count_nonzero(flags)}:
+            raise ValueError(f"{path} is damaged: it has too few weights, or too many")
         records[flags, 0] = tensors["weights"]
         if stride > 1:
             records[flags, 1:] = tensors["coherence"]
@@ -179,19 +193,30 @@ def _read(path: Path, leave: set[str]) -> tuple[dict[str, Any], Tensors]:
     """What is known about a network, and its tensors but for some."""
     from safetensors import SafetensorError, safe_open
 
+    path.open("rb").close()  # for what is wrong with that, in words
     try:
         with safe_open(path, "numpy") as file:
-            facts = json.loads((file.metadata() or {}).get(KEY, "null"))
-            if not isinstance(facts, dict) or facts.get("kind") != "ntuple":
-                raise ValueError(f"{path} is not an n-tuple network of lab2048")
-            if facts.get("format") != FORMAT:
-                raise ValueError(
-                    f"{path} is of format {facts.get('format')}; {FORMAT} is known here"
-                )
+            facts = _facts(path, file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in set(file.keys()) - leave}
     except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is damaged, or no safetensors file: {error}") from None
     for name, tensor in tensors.items():
-        if zlib.crc32(tensor.data) != facts["checksums"][name]:
+        if name not in facts["checksums"] or zlib.crc32(tensor.data) != facts["checksums"][name]:
             raise ValueError(f"{path} is damaged: the checksum of {name} is wrong")
     return facts, tensors
+
+
+def _facts(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+    """What is known about a network, from the metadata of its file."""
+    text = metadata.get(KEY, "null")
+    facts = json.loads(text)
+    if not isinstance(facts, dict) or facts.get("kind") != "ntuple":
+        raise ValueError(f"{path} is not an n-tuple network of lab2048")
+    if facts.get("format") != FORMAT:
+        raise ValueError(f"{path} is of format {facts.get('format')}; {FORMAT} is known here")
+    if metadata.get(CRC) != str(zlib.crc32(text.encode())):
+        raise ValueError(f"{path} is damaged: the checksum of its metadata is wrong")
+    for name, kind in FACTS.items():
+        if type(facts.get(name)) is not kind:
+            raise ValueError(f"{path} is damaged: it does not say what {name} is")
+    return facts

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab2048.board import Words
+from lab2048.home import locked
 from lab2048.notation import checked_threads, short
 from lab2048.solve.crew import Crew
 from lab2048.solve.keys import Floats
@@ -40,6 +41,7 @@ from lab2048.solve.store import (
     FORMAT,
     KEYS,
     KINDS,
+    LOCK,
     MANIFEST,
     RUN,
     VALUES,
@@ -55,7 +57,6 @@ from lab2048.solve.store import (
     file_facts,
     is_whole,
     joined,
-    locked,
     read_json,
     sync,
     write_json,
@@ -103,7 +104,7 @@ def make_table(
     path = default_folder(problem, values) if folder is None else expanded(folder)
     identity = {**problem.as_json(), "values": values}
     check_folder(path)
-    with locked(path):
+    with locked(path / LOCK, f"the table in {path}"):
         discard_older(path, identity)
         manifest = read_json(path / MANIFEST)
         if manifest is not None:

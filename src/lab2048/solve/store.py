@@ -15,8 +15,7 @@ import re
 import sys
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -291,58 +290,6 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Be the only one who makes the table in a folder; the lock goes when the process does."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    if not _still_there(handle, folder / LOCK):  # the one who had it has just gone
-        os.close(handle)
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        if not _lock(handle) or not _still_there(handle, folder / LOCK):
-            owner = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
-            raise TableError(
-                f"the table in {folder} is being made by another process, number {owner}; "
-                "wait until it has ended"
-            )
-        os.ftruncate(handle, 0)
-        os.write(handle, f"{os.getpid()}\n".encode())
-        try:
-            yield
-        finally:
-            (folder / LOCK).unlink(missing_ok=True)
-    finally:
-        os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    """Take the lock of an open file, if nobody has it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has another way to lock files
-        import msvcrt
-
-        try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        except OSError:
-            return False
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _still_there(handle: int, path: Path) -> bool:
-    """Whether an open file has not been removed, and made anew, by the one who had the lock."""
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def checked_kind(kind: object) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lab2048.game import Board, Direction, Rules, Spawn
+from lab2048.home import locked
 from lab2048.notation import checked_threads, short
 from lab2048.solve.problem import REACH, WORST_CASE, Problem
 from lab2048.solve.store import (
@@ -28,6 +29,7 @@ from lab2048.solve.store import (
     FORMAT,
     KEYS,
     KINDS,
+    LOCK,
     MANIFEST,
     PROGRESS,
     VALUES,
@@ -36,7 +38,6 @@ from lab2048.solve.store import (
     Words,
     age_of,
     default_folder,
-    locked,
     other_files,
     read_json,
     tables_folder,
@@ -551,7 +552,7 @@ def remove_table(folder: Path) -> int:
         raise TableError(f"there is no table in {folder}")
     if others := other_files(folder):
         raise TableError(f"{folder} also holds {others[0]}, so it is not removed")
-    with locked(folder):
+    with locked(folder / LOCK, f"the table in {folder}"):
         size = sum(child.stat().st_size for child in folder.iterdir())
         shutil.rmtree(folder)
     return size

@@ -1,0 +1,304 @@
+"""N-tuple networks on disk, and the player."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+
+import naive
+import naive_learn
+import numpy as np
+import pytest
+from conftest import flip
+from networks import cells_of, entry, random_grids, small_settings, stored_example
+
+from lab2048.game import Board, Rules
+from lab2048.learn.play import NTuple, downgrade
+from lab2048.learn.training import Training
+from lab2048.learn.weights import (
+    FILE,
+    network_folder,
+    read_facts,
+    read_weights,
+    write_packed,
+    write_weights,
+)
+from lab2048.players import make_player
+
+slow = pytest.mark.slow
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stride", [1, 4])
+def test_a_network_is_read_as_it_was_written(own_home, stride):
+    stored = stored_example(stride)
+    path = own_home / "x.safetensors"
+    write_weights(path, stored)
+    found = read_weights(path, learning=True)
+    assert found.weights.tobytes() == stored.weights.tobytes() and found.stride == stride
+    assert found.network == stored.network and found.rules == stored.rules
+    plain = read_weights(path)
+    assert plain.stride == 1 and (plain.weights == stored.weights[::stride]).all()
+    assert path.stat().st_size < 5000 * 4 * stride + 20_000  # what was not visited costs nothing
+    assert read_facts(path)["games"] == 10
+    umask = os.umask(0)
+    os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_a_packed_network_is_off_by_half_a_step_at_most(own_home):
+    stored = stored_example()
+    path = own_home / "x.safetensors"
+    write_packed(path, stored, step=8.0, visits=20)
+    found = read_weights(path)
+    records = stored.weights.reshape(-1, 4)
+    often = records[:, 3] >= 20
+    assert np.abs(found.weights - records[:, 0])[often].max() <= 4.0
+    assert not found.weights[~often].any()
+    assert found.facts["packed"] == {"step": 8.0, "visits": 20}
+    with pytest.raises(ValueError, match="need a larger step"):
+        write_packed(path, stored, step=0.001)
+
+
+def test_damaged_and_foreign_files_are_told_in_a_line(own_home, tmp_path):
+    path = own_home / "x.safetensors"
+    write_weights(path, stored_example())
+    whole = path.read_bytes()
+    for cut in (0, 4, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(ValueError, match="is damaged, or no safetensors file"):
+            read_weights(path)
+    for place in range(len(whole) - 20_000, len(whole), 1999):
+        path.write_bytes(whole)
+        flip(path, place)
+        with pytest.raises(ValueError, match="is damaged"):
+            read_weights(path, learning=True)
+    from safetensors.numpy import save_file
+
+    save_file({"a": np.zeros(3)}, path)
+    with pytest.raises(ValueError, match="is not an n-tuple network of lab2048"):
+        read_weights(path)
+    save_file({"a": np.zeros(3)}, path, metadata={"lab2048": '{"kind": "ntuple", "format": 9}'})
+    with pytest.raises(ValueError, match="is of format 9; 1 is known here"):
+        read_weights(path)
+
+
+def test_what_a_file_says_about_itself_is_checked(own_home, monkeypatch):
+    path = own_home / "x.safetensors"
+    for name, value in [("games", "10"), ("tuples", None), ("initial", None), ("reach", [])]:
+        stored = stored_example()
+        write_weights(path, replace(stored, facts=stored.facts | {name: value}))
+        with pytest.raises(ValueError, match=f"is damaged: it does not say what {name} is"):
+            read_facts(path)
+    write_weights(path, replace(stored, facts=stored.facts | {"tuples": ["0129"]}))
+    with pytest.raises(ValueError, match="the tuple 0129 has cell 9"):
+        read_weights(path)
+    write_weights(path, stored)
+    path.write_bytes(path.read_bytes().replace(b'games\\": 10', b'games\\": 11'))
+    with pytest.raises(ValueError, match="the checksum of its metadata is wrong"):
+        read_facts(path)
+    write_weights(path, replace(stored, weights=stored.weights[:4000], stride=1))
+    with pytest.raises(ValueError, match="it has too few weights, or too many"):
+        read_weights(path)
+    stored.weights[0] = np.inf
+    with pytest.raises(ValueError, match="there are weights that are no numbers"):
+        write_weights(path, stored)
+
+
+def test_a_folder_is_no_network(own_home):
+    with pytest.raises(IsADirectoryError) as caught:
+        read_weights(own_home.parent)
+    assert caught.value.filename == str(own_home.parent)
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "a b", ".x", "x" * 200])
+def test_names_of_networks_are_no_paths(name):
+    with pytest.raises(ValueError, match="a network's name is of letters"):
+        network_folder(name)
+
+
+# -- the player --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A small network for 3x3 that has learnt a little."""
+    training = Training(small_settings(), 1)
+    training.block(1000)
+    return training.stored()
+
+
+def naive_net(stored):
+    class Looked(naive_learn.Net):
+        def value(self, grid, move=0):
+            names = self.entries(grid, move)
+            weights = [stored.weights[entry(stored.network, name)] for name in names]
+            return self.initial + sum(map(float, weights))
+
+    return Looked(cells_of(stored.network))
+
+
+def naive_q(net, grid, move, depth, p4):
+    after, reward = naive.move(grid, move)
+    if depth == 1:
+        return reward + net.value(after)
+    total = 0.0
+    for chance, state in naive.spawns(after, p4):
+        moves = naive.legal_moves(state)
+        total += float(chance) * max(
+            (naive_q(net, state, m, depth - 1, p4) for m in moves), default=0.0
+        )
+    return reward + total
+
+
+@slow
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_player_looks_ahead_with_the_network(trained, depth):
+    from fractions import Fraction
+
+    stored = trained.plain()
+    player = NTuple(stored.rules, given=stored, depth=depth, downgrade="off")
+    net = naive_net(stored)
+    for grid in random_grids(stored.rules, 20 if depth < 3 else 3, seed=depth):
+        moves = naive.legal_moves(grid)
+        if not moves:
+            continue
+        found = player.values(Board.parse(naive.text(grid)))
+        for move in moves:
+            expected = naive_q(net, grid, move, depth, Fraction(1, 10))
+            assert found[move] == pytest.approx(expected, rel=1e-9)
+
+
+@slow
+def test_images_of_a_board_are_played_alike(trained):
+    player = NTuple(trained.rules, given=trained, ties="split")
+    assert player.symmetric
+    for grid in random_grids(trained.rules, 50, seed=5):
+        boards = np.array([naive.packed(image) for image in naive.images(grid)], np.uint64)
+        values = np.sort(player.values_many(boards, np.zeros_like(boards)), axis=1)
+        assert np.array_equal(values, np.tile(values[0], (8, 1)), equal_nan=True)
+
+
+def naive_downgrade(ranks, well):
+    ranks = list(ranks)
+    while max(ranks) > well:
+        missing = max((r for r in range(1, max(ranks)) if r not in ranks), default=0)
+        if missing == 0:
+            break
+        ranks = [r - 1 if r > missing else r for r in ranks]
+    return ranks
+
+
+def test_tiles_are_downgraded_from_the_largest_that_is_missing():
+    rng = np.random.default_rng(2)
+    boards = rng.integers(0, 16, (300, 16))
+    boards[0] = [15, 14, 13, 11, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    packed = np.array([sum(int(r) << 4 * k for k, r in enumerate(b)) for b in boards], np.uint64)
+    for well in (15, 14, 11):
+        out = np.empty_like(packed)
+        downgrade(packed, well, out)
+        for ranks, found in zip(boards, out.tolist(), strict=True):
+            assert [found >> 4 * k & 15 for k in range(16)] == naive_downgrade(ranks, well)
+    assert naive_downgrade(boards[0], 14)[:4] == [14, 13, 12, 11]
+
+
+class OneByOne(NTuple):
+    """The same player, asked for every single move."""
+
+    def play_on(self, state, four, moves, results):
+        return False
+
+
+@slow
+@pytest.mark.parametrize("more", ["off", "auto", "64"])
+def test_games_in_one_kernel_are_those_move_by_move(trained, more, monkeypatch):
+    from lab2048 import arena
+
+    monkeypatch.setattr(arena, "AT_ONCE", 7)
+    found = []
+    for kind in (NTuple, OneByOne):
+        player = kind(trained.rules, given=trained, downgrade=more)
+        games = arena.play_games(player, iter(range(40)), 7, threads=2)
+        found.append({game.index: game for game in games})
+    assert found[0] == found[1] and max(game.score for game in found[0].values()) > 500
+
+
+@slow
+@pytest.mark.parametrize(("method", "gamma"), [("state", 1.0), ("otd", 0.9), ("otd", 1.0)])
+def test_networks_of_all_kinds_play_as_they_were_trained(method, gamma):
+    settings = small_settings(method, gamma=gamma)
+    training = Training(settings, 1)
+    training.block(300)
+    stored = training.stored()
+    player, net = NTuple(stored.rules, given=stored, downgrade="off"), naive_net(stored)
+    net.initial = settings.initial
+    player.prepare()
+    rule = stored.facts["rule"]
+    for grid in [*random_grids(stored.rules, 20, seed=8), [[2, 4, 8], [16, 32, 64], [2, 4, 4]]]:
+        found = player.values(Board.parse(naive.text(grid)))
+        for move in naive.legal_moves(grid):
+            expected = naive_learn.worth(net, rule, grid, move, gamma, 0.1)
+            assert found[move] == pytest.approx(expected, rel=1e-9)
+    if gamma == 1:
+        assert NTuple(stored.rules, given=stored, depth=2).values(Board.parse(naive.text(grid)))
+    else:
+        with pytest.raises(ValueError, match="trained with a discount has depth 1"):
+            NTuple(stored.rules, given=stored, depth=2)
+
+
+@slow
+def test_a_tile_that_is_too_large_is_left_to_the_game(trained):
+    player = NTuple(trained.rules, given=trained, downgrade="off")
+    board = Board.parse("32768 32768 2 / 4 8 16 / 32 64 128")
+    state = np.array([[board.packed], [0], [0b1010], [0]], np.uint64)
+    moves, results = np.zeros((1, 5), np.uint8), np.zeros((1, 3), np.int64)
+    assert player.play_on(state, np.zeros(2, np.uint64), moves, results)
+    assert results.tolist() == [[0, 0, 1]] and int(state[0, 0]) == board.packed
+
+
+@slow
+def test_probe_tells_what_players_think(own_home, command):
+    code, out, _ = command(
+        "probe", "2 2 / . 4", "--player", "greedy", "--player", "corner", "--json"
+    )
+    found = json.loads(out)["players"]
+    assert code == 0 and found["greedy"]["values"] == {"up": None, "right": 4, "down": 0, "left": 4}
+    assert found["greedy"]["choice"] == "right" and found["corner"]["choice"] == "left"
+    code, out, _ = command("probe", "2 2 / . 4", "--player", "greedy")
+    assert "greedy: the reward\nright        4.0000  its move\n" in out
+    assert command("probe", "2 2 / . 4", "--player", "gredy")[0] == 2
+
+
+@slow
+def test_specs_of_the_player(own_home, trained):
+    write_weights(network_folder("mine") / FILE, trained)
+    rules = trained.rules
+    player = make_player("ntuple:mine,depth=2,downgrade=512", rules)
+    assert player.spec == "ntuple:mine,depth=2,downgrade=512" and player.well == 9
+    assert str(make_player("ntuple:mine", rules)) == "ntuple:mine"
+    assert make_player("ntuple:mine,time=1ms", rules).timed
+    reach = trained.facts["reach"]
+    well = max(int(tile) for tile, share in reach.items() if share >= 0.8)
+    assert make_player("ntuple:mine", rules).well == well.bit_length() - 1
+    before = make_player("ntuple:mine", rules).identity
+    other = Training(small_settings(seed=9), 1)
+    other.block(10)
+    write_weights(network_folder("mine") / FILE, other.stored())
+    assert make_player("ntuple:mine", rules).identity != before  # its games are others
+    for spec, said in [
+        ("ntuple:other", "there is no network other; there is mine"),
+        ("ntuple:mine,depth=0", "depth is a whole number from 1 to 12"),
+        ("ntuple:mine,depth=2,time=1ms", "a depth or a time, not both"),
+        ("ntuple:mine,downgrade=7", "downgrade is auto, off or a tile up to 32768, not 7"),
+        ("ntuple:../mine", "a network's name is of letters"),
+        ("ntuple:depth=2,mine", "ntuple has no option 'mine'"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            make_player(spec, rules)
+    with pytest.raises(ValueError, match="mine is for 3x3, the board is 4x4"):
+        make_player("ntuple:mine", Rules(4, 4))
+    with pytest.raises(ValueError, match="there is no network for 5x2 in the package"):
+        make_player("ntuple", Rules(5, 2))

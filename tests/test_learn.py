@@ -10,13 +10,23 @@ import numpy as np
 import pytest
 from conftest import WITH_JIT
 from networks import cells_of, entry, random_grids, small_settings, stored_example
+from numba import types
 
 from lab2048.board import lines
 from lab2048.game import Board, Game, Rules
 from lab2048.learn.curves import T95, curve, half_width
-from lab2048.learn.ntuple import Network, blocks, named_networks, network_kernels, new_weights
+from lab2048.learn.ntuple import (
+    Network,
+    blocks,
+    named_networks,
+    network_kernels,
+    new_weights,
+    place,
+    value,
+)
 from lab2048.learn.play import NTuple
 from lab2048.learn.runs import Goal, block_size
+from lab2048.learn.td import learning_kernels
 from lab2048.learn.training import METHODS, Settings, Training
 from lab2048.learn.weights import (
     read_weights,
@@ -97,6 +107,22 @@ def test_values_are_those_of_dictionaries(board):
             assert value(np.uint64(naive.packed(image)), 0, weights) == found
 
 
+@slow
+@pytest.mark.parametrize("board", ["3x3", "4x3"])
+def test_places_are_the_same_without_the_instruction_for_them(board):
+    rules = Rules.parse(board)
+    network = Network.of(SMALL[board], rules)
+    weights = new_weights(network)
+    weights[:] = np.random.default_rng(1).normal(size=len(weights)).astype(np.float32)
+    kernels = network_kernels(network, 1, False)
+    other = kernels.more("shifted", lean=True, HAS_EXTRACT=False)
+    other.add(place, types.uint64(types.uint64, types.int64))
+    other.add(value, types.float64(types.uint64, types.int64, types.float32[::1]))
+    for grid in random_grids(rules, 50):
+        board = np.uint64(naive.packed(grid))
+        assert other["value"](board, 0, weights) == kernels["value"](board, 0, weights)
+
+
 # -- learning ----------------------------------------------------------------------------------
 
 RULES = [
@@ -157,7 +183,7 @@ def test_the_update_of_one_move_by_hand():
 
     rules = Rules(2, 2)
     network = Network.of("0123", rules)
-    kernels = kernels_of(network, "td", False, False)
+    kernels = learning_kernels(network, "td", False, False)
     weights = new_weights(network)
     lesson = Lesson(0.8 / 8, 0.0, 1.0, 0.0)
     board = np.uint64(Board.parse("4 . / 2 .").packed)
@@ -172,24 +198,16 @@ def test_the_update_of_one_move_by_hand():
     assert kernels["value"](corner, 0, weights) == pytest.approx(16.0)
 
 
-def kernels_of(network, rule, coherent, backward):
-    """The kernels of a rule, by name."""
-    from lab2048.learn import td
-
-    found = {}
-    real = network_kernels(network, 4 if coherent else 1, rule == "q")
-    more = real.more
-
-    def keep(name, **constants):
-        found["kernels"] = more(name, **constants)
-        return found["kernels"]
-
-    real.more = keep
-    try:
-        td.learning_kernel.__wrapped__(network, rule, coherent, backward)
-    finally:
-        real.more = more
-    return found["kernels"]._bound
+@slow
+def test_exploring_is_any_legal_move_with_its_chance():
+    rules = Rules(2, 2)
+    kernels = learning_kernels(Network.of("0123", rules), "q", False, False)
+    board = np.uint64(Board.parse("2 2 / 4 .").packed)  # right, down, left
+    words = np.random.default_rng(3).integers(0, 2**64, 30_000, np.uint64)
+    moves = [kernels["explore"](board, word, 2, 0.3) for word in words]
+    shares = np.bincount(moves, minlength=4) / len(moves)
+    assert shares == pytest.approx([0.0, 0.1, 0.8, 0.1], abs=0.01)
+    assert {kernels["explore"](board, word, 2, 0.0) for word in words[:100]} == {2}
 
 
 @slow

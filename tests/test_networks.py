@@ -14,7 +14,7 @@ from conftest import flip
 from networks import cells_of, entry, random_grids, small_settings, stored_example
 
 from lab2048.game import Board, Rules
-from lab2048.learn.play import NTuple, downgrade
+from lab2048.learn.play import SHIPPED, NTuple, downgrade
 from lab2048.learn.training import Training
 from lab2048.learn.weights import (
     FILE,
@@ -205,6 +205,25 @@ def test_tiles_are_downgraded_from_the_largest_that_is_missing():
     assert naive_downgrade(boards[0], 14)[:4] == [14, 13, 12, 11]
 
 
+@slow
+@pytest.mark.parametrize(("board", "games", "least"), [("3x3", 1000, 4300), ("4x4", 50, 190_000)])
+def test_the_networks_of_the_package_play_well(board, games, least):
+    from lab2048.arena import play_games
+
+    player = make_player("ntuple", Rules.parse(board))
+    scores = [game.score for game in play_games(player, iter(range(games)), 1, threads=2)]
+    assert np.mean(scores) > least
+
+
+def test_the_networks_of_the_package_are_small():
+    found = {path.name: path.stat().st_size for path in SHIPPED.iterdir()}
+    assert set(found) == {"3x3.safetensors", "4x4.safetensors"}
+    assert sum(found.values()) < 25e6
+    for name in found:
+        facts = read_facts(SHIPPED / name)
+        assert facts["board"] == name.split(".")[0] and facts["packed"]["step"] > 0
+
+
 class OneByOne(NTuple):
     """The same player, asked for every single move."""
 
@@ -257,6 +276,18 @@ def test_a_tile_that_is_too_large_is_left_to_the_game(trained):
     moves, results = np.zeros((1, 5), np.uint8), np.zeros((1, 3), np.int64)
     assert player.play_on(state, np.zeros(2, np.uint64), moves, results)
     assert results.tolist() == [[0, 0, 1]] and int(state[0, 0]) == board.packed
+
+
+@slow
+def test_the_largest_tile_is_played_with(trained):
+    player = NTuple(trained.rules, given=trained, downgrade="off")
+    board = Board.parse("32768 2 2 / 8 16 32 / 64 128 .")
+    state = np.array([[board.packed], [0], [0b1111], [0]], np.uint64)
+    moves, results = np.zeros((1, 1), np.uint8), np.zeros((1, 3), np.int64)
+    assert player.play_on(state, np.zeros(2, np.uint64), moves, results)
+    legal, reward, after = board.move(player.choose(board))
+    assert legal and results.tolist() == [[1, reward, 0]]
+    assert Board.from_packed(int(state[0, 0]), 3, 3).age == after.age + 2
 
 
 @slow

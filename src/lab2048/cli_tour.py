@@ -35,12 +35,21 @@ SMALL = (
     "expectimax:depth=1",
     "expectimax:depth=2",
     "expectimax:depth=3",
+    "ntuple",
     "optimal",
 )
 """Who plays on 3x3."""
 EXACT = ("greedy", "corner")
 """Of these the exact mean score is told as well; it takes a few seconds each."""
-LARGE = ("random", "greedy", "montecarlo:rollouts=20", "expectimax:depth=2", "expectimax:depth=3")
+LARGE = (
+    "random",
+    "greedy",
+    "montecarlo:rollouts=20",
+    "expectimax:depth=2",
+    "expectimax:depth=3",
+    "ntuple",
+    "ntuple:depth=2",
+)
 """Who plays on 4x4."""
 
 WELCOME = """\
@@ -89,7 +98,7 @@ def tour(
         return
     command = "lab2048" if shutil.which("lab2048") else sys.argv[0]
     print(f"The page with pictures: {path}")
-    print(f"Next: {command} watch expectimax, {command} players, {command} --help")
+    print(f"Next: {command} watch ntuple, {command} players, {command} --help")
 
 
 @contextmanager

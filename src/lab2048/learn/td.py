@@ -19,7 +19,6 @@ value, so that what was not tried looks good.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -48,7 +47,7 @@ from lab2048.board import (
 )
 from lab2048.game import Rules
 from lab2048.intrinsics import coherent_step
-from lab2048.jit import U, fragment
+from lab2048.jit import Kernels, U, fragment
 from lab2048.lanes import CHOICE, CHOICES, Counts
 from lab2048.learn.ntuple import (
     BY_MOVE,
@@ -311,10 +310,8 @@ def learn_games(
 
 
 @cache
-def learning_kernel(
-    network: Network, rule: str, coherent: bool, backward: bool
-) -> Callable[..., None]:
-    """`learn_games` for a network and a rule."""
+def learning_kernels(network: Network, rule: str, coherent: bool, backward: bool) -> Kernels:
+    """`learn_games` and what it is made of, for a network and a rule."""
     board = steps(network.rows, network.cols)
     by, spawns = numba.typeof(Lines(lines(2), lines(2))), board.spawns
     lesson, trail = numba.typeof(Lesson(0.0, 0.0, 0.0, 0.0)), numba.typeof(new_trail())
@@ -340,6 +337,7 @@ def learning_kernel(
     kernels.add(learn_back, types.void(whole, lesson, weights, trail))
     one = types.void(word, by, spawns, lesson, weights, trail, whole[::1])
     kernels.add(learn_game, one)
-    return kernels.add(
+    kernels.add(
         learn_games, types.void(word[::1], by, spawns, lesson, weights, trail, whole[:, ::1])
     )
+    return kernels

@@ -30,7 +30,7 @@ from lab2048.learn.ntuple import (
     network_kernels,
     new_weights,
 )
-from lab2048.learn.td import Lesson, Trail, learning_kernel, lines_of, new_trail
+from lab2048.learn.td import Lesson, Trail, learning_kernels, lines_of, new_trail
 from lab2048.learn.weights import Stored
 from lab2048.notation import checked_threads
 from lab2048.search.steps import spawning
@@ -273,7 +273,8 @@ class Training:
         settings, phase = self.settings, self.settings.phases[self.phase]
         assert settings.initial is not None
         backward = settings.order == "backward"
-        learn = learning_kernel(settings.network, phase.rule, phase.coherent, backward)
+        kernels = learning_kernels(settings.network, phase.rule, phase.coherent, backward)
+        learn = kernels["learn_games"]
         step = phase.rate / settings.network.features
         lesson = Lesson(step, settings.initial, settings.gamma, settings.epsilon)
         ways, spawns = lines_of(settings.rules), spawning(settings.rules)

@@ -9,6 +9,7 @@ not done again. Needs the table of 3x3 (`lab2048 solve 3x3`). An hour or two on 
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,8 +42,9 @@ def main() -> None:
     options = parser.parse_args()
     goal = counted(options.episodes)
     logs = {}
-    for number, (name, how) in enumerate(METHODS.items()):
-        names = [f"study{number}-{run}" for run in range(1, options.runs + 1)]
+    for name, how in METHODS.items():
+        slug = re.sub("[^a-z]+", "-", name.lower())
+        names = [f"study-{slug}-{goal}-{run}" for run in range(1, options.runs + 1)]
         for run, each in enumerate(names, start=1):
             train(each, goal, [*how, "--seed", str(run)])
         logs[name] = [read_log(network_folder(each), goal) for each in names]

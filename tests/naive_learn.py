@@ -44,8 +44,15 @@ class Net:
                 found.append((number, way, tuple(cells[place] for place in places)))
         return found
 
+    def weight(self, name):
+        return F(self.weights[name])
+
     def value(self, grid, move=0):
-        return self.initial + sum(float(self.weights[e]) for e in self.entries(grid, move))
+        """The sum of all weights: in float32 for each image, in float64 of them all."""
+        weights = [self.weight(name) for name in self.entries(grid, move)]
+        n = len(self.tuples)
+        images = [sum(weights[k : k + n], F(0)) for k in range(0, len(weights), n)]
+        return self.initial + sum(map(float, images))
 
     def correct(self, grid, move, target, rate, coherent):
         """One update, weight after weight; those that are looked up twice are changed twice."""

@@ -32,9 +32,9 @@ def small_settings(method="tc", seed=1, **more):
     return Settings(rules, Network.of("012 345 0134", rules), method, seed=seed, **more)
 
 
-def stored_example(stride=4, seed=0):
+def stored_example(stride=4, seed=0, method="tc"):
     """A network as it may be in the middle of a training, without any kernel."""
-    settings = small_settings()
+    settings = small_settings(method)
     weights = new_weights(settings.network, stride).reshape(-1, stride)
     rng = np.random.default_rng(seed)
     some = rng.choice(len(weights), 5000, replace=False)

@@ -61,9 +61,13 @@ def test_a_packed_network_is_off_by_half_a_step_at_most(own_home):
     assert found.facts["packed"] == {"step": 8.0, "visits": 20}
     with pytest.raises(ValueError, match="need a larger step"):
         write_packed(path, stored, step=0.001)
+    with pytest.raises(ValueError, match="only known of what learns by tc"):
+        write_packed(path, stored.plain(), step=8.0, visits=20)
+    write_packed(path, stored.plain(), step=8.0)
+    assert np.abs(read_weights(path).weights - records[:, 0]).max() <= 4.0
 
 
-def test_damaged_and_foreign_files_are_told_in_a_line(own_home, tmp_path):
+def test_damaged_and_foreign_files_are_told_in_a_line(own_home):
     path = own_home / "x.safetensors"
     write_weights(path, stored_example())
     whole = path.read_bytes()
@@ -86,7 +90,7 @@ def test_damaged_and_foreign_files_are_told_in_a_line(own_home, tmp_path):
         read_weights(path)
 
 
-def test_what_a_file_says_about_itself_is_checked(own_home, monkeypatch):
+def test_what_a_file_says_about_itself_is_checked(own_home):
     path = own_home / "x.safetensors"
     for name, value in [("games", "10"), ("tuples", None), ("initial", None), ("reach", [])]:
         stored = stored_example()
@@ -133,10 +137,8 @@ def trained():
 
 def naive_net(stored):
     class Looked(naive_learn.Net):
-        def value(self, grid, move=0):
-            names = self.entries(grid, move)
-            weights = [stored.weights[entry(stored.network, name)] for name in names]
-            return self.initial + sum(map(float, weights))
+        def weight(self, name):
+            return stored.weights[entry(stored.network, name)]
 
     return Looked(cells_of(stored.network))
 

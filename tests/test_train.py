@@ -13,6 +13,7 @@ import time
 import pytest
 from conftest import run_command
 
+from lab2048.cli_train import counted
 from lab2048.learn import runs as runs_module
 from lab2048.learn.runs import read_log
 from lab2048.learn.weights import FILE, network_folder, read_facts
@@ -100,6 +101,7 @@ BAD = [
     (("--episodes", "10", "--plot", "x.gif"), "a picture is .svg, .png or .pdf"),
     (("--episodes", "10", "--block", "0"), "a block is a number of games, or log"),
     (("--episodes", "10", "--block", "\u00b2"), "a block is a number of games, or log"),
+    (("--episodes", "10", "--against", "3x3", "--gamma", "0.9"), "a table has no discount"),
     (("--episodes", "10", "--rate", "0"), "rate is a number from 1e-06 to 2, not 0"),
 ]
 
@@ -109,6 +111,14 @@ def test_bad_commands_are_told_in_a_line(own_home, command, arguments, said):
     code, out, err = command("train", "ntuple", "--board", "3x3", *arguments)
     lines = [line for line in err.splitlines() if "compiling kernels" not in line]
     assert code == 2 and out == "" and len(lines) == 1 and said in lines[0]
+
+
+def test_numbers_of_games():
+    found = {"5000": 5000, "200k": 200_000, "4.1M": 4_100_000, "16.1k": 16_100, "1m": 10**6}
+    assert {text: counted(text) for text in found} == found
+    for text in ("0", "0.5", "1.0001k", "-1", "1e3", "1G", "", "9999999M"):
+        with pytest.raises(ValueError, match="a number of games is such as"):
+            counted(text)
 
 
 @slow
@@ -133,6 +143,12 @@ def test_no_room_on_the_disk(own_home, command, monkeypatch):
     code, _, err = command(*FEW, "--episodes", "300", "--block", "100", "--out", "a")
     assert code == 0 and "the network cannot be saved now" in err and "No space left" in err
     assert read_facts(network_folder("a") / FILE)["games"] == 300
+    monkeypatch.setattr(runs_module, "SAVE_SECONDS", 300.0)
+    monkeypatch.setattr(runs_module, "PAUSE", 0.0)
+    monkeypatch.setattr(runs_module, "write_weights", failing_once(real))
+    code, _, err = command(*FEW, "--episodes", "300", "--block", "100", "--out", "b")
+    assert code == 0 and err.count("the network cannot be saved now") == 1
+    assert read_facts(network_folder("b") / FILE)["games"] == 300
 
 
 def failing_once(write):
@@ -206,6 +222,56 @@ def test_what_is_stopped_keeps_what_it_has_learnt(begun, name):
 
 
 @slow
+def test_what_is_ignored_stops_nothing(warm_home):
+    command = ["nohup", sys.executable, "-m", "lab2048", *LONG]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        for line in process.stderr:
+            if "1,000 games" in line:
+                break
+        process.send_signal(signal.SIGHUP)
+        time.sleep(1)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@slow
+def test_a_second_ctrl_c_keeps_what_was_learnt(own_home, command, monkeypatch):
+    def measure(training, table, threads):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+
+    monkeypatch.setattr("lab2048.learn.truth.distance", measure)
+    arguments = ("--episodes", "300", "--block", "100", "--out", "a", "--against", "2x2")
+    code, _, err = command(*FEW, *arguments)
+    assert code == 130 and "lab2048: stopping" in err
+    assert read_facts(network_folder("a") / FILE)["games"] == 100
+    monkeypatch.undo()
+    monkeypatch.setenv("LAB2048_HOME", str(own_home))
+    (network_folder("a") / f"{FILE}.0.part").touch()
+    again = ("train", "ntuple", "--resume", "--out", "a", "--episodes", "300", "--block", "100")
+    assert command(*again, "--against", "2x2")[0] == 0
+    assert not list(network_folder("a").glob("*.part"))
+    log = read_log(network_folder("a"), 10**9)
+    assert [each["games"] for each in log][-2:] == [200, 300]
+
+
+@slow
+def test_what_was_not_measured_is_measured_later(own_home, command):
+    few = ("--block", "100", "--out", "a")
+    assert command(*FEW, *few, "--episodes", "200")[0] == 0
+    again = ("train", "ntuple", "--resume", *few, "--episodes", "300", "--against", "2x2")
+    assert command(*again)[0] == 0
+    log = read_log(network_folder("a"), 10**9)
+    assert ["exact" in each for each in log] == [False, True, True]
+
+
+@slow
 def test_a_reader_that_goes_away_ends_no_training(begun):
     begun.stderr.close()
     time.sleep(0.5)
@@ -240,8 +306,8 @@ def test_values_that_grow_beyond_all_bounds_end_a_training(own_home, command):
     several = ("train", "ntuple", "--board", "3x3", "--network", "012 345", "--episodes", "2k")
     code, _, err = command(*several, "--rate", "1", "--out", "a")
     assert code == 2 and "beyond all bounds: it takes a lower rate than 1" in err
-    code, _, err = command(*several, "--out", "b")
-    assert code == 0 and read_log(network_folder("b"), 10**9)[-1]["mean"] > 1000
+    code, _, err = command(*several, "--out", "a")
+    assert code == 0 and read_log(network_folder("a"), 10**9)[-1]["mean"] > 1000
 
 
 @slow
@@ -269,6 +335,23 @@ def test_broken_networks_are_listed(own_home, command):
     assert code == 0 and "Is a directory" in found["a"]["error"]
     assert "is damaged, or no safetensors file" in found["b"]["error"]
     assert command("train", "list")[0] == 0
+
+
+@slow
+def test_bench_prints_every_figure(command, monkeypatch):
+    from lab2048 import bench
+
+    monkeypatch.setattr(bench, "LEARNING", [("td", "4x6")])
+    monkeypatch.setattr(bench, "PLAYING", {1: 5})
+    monkeypatch.setattr(bench, "REPEATS", 1)
+    code, out, err = command("bench", "td", "--json")
+    assert code == 0, err
+    figures = json.loads(out)
+    learning = figures["learning_moves_per_second"]
+    assert learning.keys() == {"td 4x6 forward", "td 4x6 backward"}
+    assert {"1", str(os.cpu_count())} == set(learning["td 4x6 forward"])
+    assert learning["td 4x6 forward"]["1"] > 1e4 and figures["machine"]
+    assert figures["playing_moves_per_second"]["depth=1"] > 1e4
 
 
 @slow

@@ -244,17 +244,26 @@ def exact_seconds(spec: str) -> float:
 # -- learning ------------------------------------------------------------------------------------
 
 LEARNING = [(method, network) for network in ("4x6", "8x6") for method in ("td", "tc")]
-PLAYING = {1: 400, 2: 20, 3: 2}
+PLAYING = {1: 400, 2: 60, 3: 4}
 """How many games are played at each depth."""
+
+
+def _trainings() -> list[tuple[str, str, str]]:
+    """What is measured: method, network and order."""
+    return [
+        (method, network, order)
+        for method, network in LEARNING
+        for order in ("forward", "backward")
+        if order == "forward" or network == "4x6"
+    ]
 
 
 def prepare_td() -> None:
     """Compile what `bench_td` measures, which is not to be measured."""
     from lab2048.learn.play import NTuple
 
-    for method, network in LEARNING:
-        for order in ("forward", "backward"):
-            _training(method, network, order).block(1)
+    for method, network, order in _trainings():
+        _training(method, network, order).block(1)
     for depth in PLAYING:
         stored = _training("td", "4x6", "forward").stored()
         NTuple(Rules(4, 4), given=stored, depth=depth).prepare()
@@ -264,12 +273,11 @@ def bench_td(note: Note = lambda text: None) -> dict[str, Any]:
     """Every figure of `lab2048 bench td`: moves a second, medians of several blocks of games."""
     cores = os.cpu_count() or 1
     learning = {}
-    for method, network in LEARNING:
-        for order in ("forward", "backward") if network == "4x6" else ("forward",):
-            note(f"{method} with {network}, {order}")
-            threads = sorted({1, cores})
-            found = {str(n): learning_speed(method, network, order, n) for n in threads}
-            learning[f"{method} {network} {order}"] = found
+    for method, network, order in _trainings():
+        note(f"{method} with {network}, {order}")
+        threads = sorted({1, cores})
+        found = {str(n): learning_speed(method, network, order, n) for n in threads}
+        learning[f"{method} {network} {order}"] = found
     note("games with a network")
     return {
         "learning_moves_per_second": learning,

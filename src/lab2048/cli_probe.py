@@ -73,6 +73,8 @@ def opinions(board: Board, rules: Rules, specs: Sequence[str]) -> list[Opinion]:
         except PlayerError:  # one that only chooses
             values = {}
         choice = None if board.is_terminal else player.choose(board)
+        if values and getattr(player, "timed", False):  # asked again, it may think otherwise
+            choice = max(values, key=lambda direction: values[direction])
         found.append(Opinion(player.spec, getattr(player, "meaning", ""), values, choice))
     return found
 

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -32,14 +33,17 @@ app = typer.Typer(help="Train a player, or list and pack what was trained.", no_
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """What asks a process to end; Windows does not have all of them."""
+LEVELS, VISITS = 20_000, 3
+"""How finely a packed network rounds what boards are worth, and how often a weight was visited at
+least: on 4x4 and 3x3 that costs nothing (docs/results.md)."""
 FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
 
 
 def counted(text: str) -> int:
     """A number of games such as 5000, 200k or 1.5M."""
     found = re.fullmatch(r"([0-9]+\.?[0-9]*)([kKmM]?)", text.strip())
-    value = float(found[1]) * FACTORS[found[2].lower()] if found else 0
-    if not 1 <= value <= 1e12 or value != int(value):
+    value = Decimal(found[1]) * FACTORS[found[2].lower()] if found else Decimal(0)
+    if not 1 <= value <= 10**12 or value != int(value):
         raise ValueError(f"a number of games is such as 5000, 200k or 1M, not {text[:40]!r}")
     return int(value)
 
@@ -129,6 +133,8 @@ def ntuple(  # noqa: PLR0913, PLR0917
     with ExitStack() as stack:
         table = None
         if against is not None:
+            if plans[0].settings.gamma != 1:
+                raise ValueError("a table has no discount: --against goes without --gamma")
             table = stack.enter_context(table_against(against, plans[0].settings.rules))
         measure = None if table is None else partial(distance, table=table, threads=threads)
         results = [train(plan, goal, block, measure) for plan in plans]
@@ -198,7 +204,7 @@ def planned(
     return Plan(
         name,
         settings,
-        lambda: Training.resumed(settings, read_weights(path, learning=True), threads),
+        lambda: Training.resumed(read_weights(path, learning=True), threads),
         False,
     )
 
@@ -308,13 +314,18 @@ def train_on(
 
 @contextmanager
 def stopping(training: Training) -> Iterator[None]:
-    """Let Ctrl-C end a training in good order, or what else asks it to; the second time at once."""
+    """Let Ctrl-C end a training in good order, or what else asks it to; the second time at once.
+
+    What is ignored, as by nohup, still is.
+    """
 
     def stop(number: int, frame: object) -> None:
         training.stopped = True
+        say("stopping")
         signal.signal(number, before[number])
 
-    before = {number: signal.signal(number, stop) for number in STOPS}
+    heard = [each for each in STOPS if signal.getsignal(each) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, stop) for number in heard}
     try:
         yield
     finally:
@@ -327,7 +338,7 @@ def introduce(plan: Plan, training: Training, goal: Goal) -> None:
     settings, network = plan.settings, plan.settings.network
     say(
         f"{plan.name}: {settings.rules.name}, tuples {' '.join(network.tuples)} "
-        f"({network.size:,} weights, {size(training.weights.nbytes)}); "
+        f"({network.size:,} weights, {size(training.largest)}); "
         f"{settings.method}, {settings.order}, seed {settings.seed}, {training.threads} "
         f"thread{'s' * (training.threads > 1)}"
     )
@@ -464,18 +475,19 @@ def pack(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A network that was trained.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")],
     step: Annotated[
-        float | None, typer.Option("--step", help="What weights are rounded to multiples of; 16.")
+        float | None,
+        typer.Option("--step", help="Round weights to multiples of it; 16 on 4x4, less elsewhere."),
     ] = None,
     visits: Annotated[
-        int | None, typer.Option("--visits", min=1, help="Leave out what is visited less often; 3.")
+        int | None,
+        typer.Option("--visits", min=1, help="Leave out what was visited less often; 3 for tc."),
     ] = None,
 ) -> None:
     """Write a network to a file that is as small as it gets. It plays, but does not learn."""
     from lab2048.home import check_target
+    from lab2048.learn.training import usual_initial
     from lab2048.learn.weights import (
         FILE,
-        STEP,
-        VISITS,
         network_folder,
         networks_folder,
         read_weights,
@@ -492,5 +504,7 @@ def pack(
     path = network_folder(name) / FILE
     if not path.exists():
         raise ValueError(f"there is no network {name}; lab2048 train list shows what there is")
-    write_packed(file, read_weights(path, learning=True), step or STEP, visits or VISITS)
-    print(f"wrote {file}: {size(file.stat().st_size)}")
+    stored = read_weights(path, learning=True)
+    usual = VISITS if stored.facts["method"] == "tc" and stored.stride > 1 else 1
+    write_packed(file, stored, step or usual_initial(stored.rules) / LEVELS, visits or usual)
+    print(f"wrote {file}: {size(file.stat().st_size)}; it plays as ntuple:{file}")

@@ -200,8 +200,9 @@ def place(image: U, t: int) -> U:
 def value(board: U, move: int, weights: Weights) -> float:
     """The sum of the weights of a board, and of a move if each has its own.
 
-    Added up in float64, where it is exact unless they differ by a factor of many millions; so the
-    order does not matter, and images have the same value.
+    Each image has the same sum wherever it comes up. These are added up in float64, where that is
+    exact unless they differ by a factor of many millions; so the order does not matter, and images
+    have the same value.
     """
     total = 0.0
     base = board
@@ -216,10 +217,10 @@ def value(board: U, move: int, weights: Weights) -> float:
             first = U(0)
             if BY_MOVE:
                 first = TURNED_TO[4 * turned + number, move] * U(SIZE * STRIDE)
-            part = 0.0
+            part = np.float32(0)
             for t in range(TUPLES):
-                part += np.float64(weights[first + place(image, t)])
-            total += part
+                part += weights[first + place(image, t)]
+            total += np.float64(part)
     return total
 
 

@@ -13,8 +13,8 @@ import math
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,15 @@ import numpy as np
 
 from lab2048.home import locked, naming, write_atomically
 from lab2048.lanes import Counts
-from lab2048.learn.training import SHARE, Training, reach_of
+from lab2048.learn.training import SHARE, DivergedError, Training, reach_of
 from lab2048.learn.weights import FILE, write_weights
 from lab2048.wording import size
 
 LOG, LOCK = "log.jsonl", "lock"
 SAVE_SECONDS = 300.0
 """How often the network is written to disk, at least; and how much can be lost."""
+TRIES, PAUSE = 6, 10.0
+"""How often it is tried again at the end if that fails, and after how many seconds."""
 SLICE = 1000
 """So many games are played before anything else is looked at, such as the time."""
 VISITED = 0.4
@@ -116,17 +118,25 @@ class Logs:
         self.records = read_log(folder, games)
         self._guard(self._rewrite)
         self._board: Any = None
-        with suppress(ImportError):
+        with suppress(Exception):  # it is not there, or does not fit what is
             from lab2048.learn.tensorboard import Writer
 
-            self._guard(lambda: setattr(self, "_board", Writer(folder / "tensorboard")))
+            self._guard(lambda: setattr(self, "_board", Writer(folder / "tensorboard", games)))
 
     def add(self, record: Record) -> None:
         """Write a record."""
         self.records.append(record)
-        self._guard(self._append, record)
+        if self._failed:  # there may be half a line
+            self._guard(self._rewrite)
+        else:
+            self._guard(self._append, record)
         if self._board is not None:
             self._guard(self._board.add, record)
+
+    def complete(self, more: Callable[[], Record]) -> None:
+        """Add to the last record what is missing."""
+        self.records[-1].update(more())
+        self._guard(self._rewrite)
 
     def close(self) -> None:
         """Nothing more will be written."""
@@ -171,15 +181,19 @@ def is_whole(record: Record) -> bool:
     return all(isinstance(each, int | float) and math.isfinite(each) for each in means)
 
 
-def alone(folder: Path) -> AbstractContextManager[None]:
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
     """Be the only one who trains what is in a folder."""
-    return locked(folder / LOCK, f"the network {folder.name}")
+    with locked(folder / LOCK, f"the network {folder.name}"):
+        for part in folder.glob("*.part"):  # of one that was killed
+            part.unlink(missing_ok=True)
+        yield
 
 
 def check_room(training: Training, folder: Path) -> None:
     """An `OSError` if there is no room for the network beside an older one."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
-    needed, free = int(VISITED * training.weights.nbytes), shutil.disk_usage(there).free
+    needed, free = int(VISITED * training.largest), shutil.disk_usage(there).free
     if needed > free:
         why = f"the network may need {size(needed)} of disk, and {size(free)} is free"
         raise OSError(errno.ENOSPC, why, str(there))
@@ -203,19 +217,29 @@ def run(
     """
     logs, saver = Logs(folder, training.games, say), Saver(folder / FILE, say)
     try:
+        if measure is not None and is_unmeasured(logs.records, training):
+            logs.complete(lambda: measure(training))
         for record in blocks(training, goal, block, saver, progress):
             if measure is not None and not training.stopped:
                 record.update(measure(training))
             logs.add(record)
             tell(record)
-    except Exception:
-        with suppress(OSError, ValueError):
+            saver.save_now_and_then(training)
+    except DivergedError:
+        raise
+    except BaseException:
+        with suppress(OSError, MemoryError, ValueError):
             write_weights(folder / FILE, training.stored())
         raise
     finally:
         logs.close()
-    write_weights(folder / FILE, training.stored())
+    saver.save_at_last(training)
     return logs.records
+
+
+def is_unmeasured(records: Sequence[Record], training: Training) -> bool:
+    """Whether the last block was not measured, as if it was stopped just then."""
+    return bool(records) and records[-1]["games"] == training.games and "exact" not in records[-1]
 
 
 def blocks(
@@ -232,9 +256,10 @@ def blocks(
         while training.games < end and goal.share(training) < 1 and not training.stopped:
             training.enter(goal.share(training))
             parts.append(training.block(min(end, goal.pause(training)) - training.games, progress))
-            saver.save_now_and_then(training)
-        results = np.concatenate(parts)
-        if len(results):
+            if training.games < end:  # a whole block is logged first
+                saver.save_now_and_then(training)
+        if sum(map(len, parts)):
+            results = np.concatenate(parts)
             yield summary(results, training, training.seconds - began)
 
 
@@ -248,8 +273,24 @@ class Saver:
         """Write the network if it is time to."""
         if time.monotonic() - self._last < SAVE_SECONDS or training.stopped:
             return
+        self._try_to_save(training)
+
+    def save_at_last(self, training: Training) -> None:
+        """Write the network; if that fails, it is tried again for a while."""
+        for _ in range(TRIES):
+            if self._try_to_save(training):
+                return
+            time.sleep(PAUSE)
+        write_weights(self._path, training.stored())
+
+    def _try_to_save(self, training: Training) -> bool:
+        """Write the network, or say why not."""
         try:
             write_weights(self._path, training.stored())
-        except OSError as error:
-            self._say(f"the network cannot be saved now: {error.filename}: {error.strerror}")
-        self._last = time.monotonic()
+        except (OSError, MemoryError) as error:
+            why = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+            self._say(f"the network cannot be saved now: {why}")
+            return False
+        finally:
+            self._last = time.monotonic()
+        return True

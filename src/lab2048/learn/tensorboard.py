@@ -6,7 +6,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
+from tensorboard.compat.proto.event_pb2 import (  # type: ignore[import-untyped]
+    Event,
+    SessionLog,
+)
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer.record_writer import (  # type: ignore[import-untyped]
     RecordWriter,
@@ -20,12 +23,15 @@ class Writer:
     dies of it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, games: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         name = f"events.out.tfevents.{time.time_ns()}.lab2048"
         self._file = (folder / name).open("wb")
         self._records = RecordWriter(self._file)
         self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+        # what another file says about later games was lost with them
+        start = SessionLog(status=SessionLog.START)
+        self._write(Event(wall_time=time.time(), step=games + 1, session_log=start))
 
     def _write(self, event: Any) -> None:
         self._records.write(event.SerializeToString())

@@ -72,7 +72,7 @@ class Settings:
     network: Network
     method: str = "tc"
     rate: float | None = None
-    """How fast the first phase learns; the usual if None."""
+    """How fast the first phase learns; the usual if None (`RATES`)."""
     initial: float | None = None
     """What every board is worth at first: 0, or if the method is optimistic `usual_initial`."""
     gamma: float = 1.0
@@ -92,6 +92,8 @@ class Settings:
             raise ValueError(f"only otd, otc and otd+tc have an initial value, not {self.method}")
         if self.order is None:
             self._set(order="forward" if self.method == "q" else "backward")
+        if self.rate is None:
+            self._set(rate=self._usual_rates()[0])
         if self.order not in ORDERS:
             raise ValueError(f"the order is backward or forward, not {str(self.order)[:40]!r}")
         if self.method == "q" and self.order == "backward":
@@ -114,15 +116,21 @@ class Settings:
     @property
     def phases(self) -> list[Phase]:
         """What is learnt one after the other."""
-        names = [name.removeprefix("o") for name in self.method.split("+")]
-        short = min(map(len, self.network.tuples)) < SHORT
-        rates = [SHORT_RATE if short and name == "tc" else RATES[name] for name in names]
-        if self.rate is not None:
-            rates[0] = self.rate
+        assert self.rate is not None
+        rates = [self.rate, *self._usual_rates()[1:]]
         return [
             Phase("td" if name == "tc" else name, name == "tc", rate)
-            for name, rate in zip(names, rates, strict=True)
+            for name, rate in zip(self._parts(), rates, strict=True)
         ]
+
+    def _parts(self) -> list[str]:
+        """What the method consists of, without the initial value."""
+        return [name.removeprefix("o") for name in self.method.split("+")]
+
+    def _usual_rates(self) -> list[float]:
+        """How fast each part learns, unless told otherwise."""
+        short = min(map(len, self.network.tuples)) < SHORT
+        return [SHORT_RATE if short and name == "tc" else RATES[name] for name in self._parts()]
 
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> Settings:
@@ -142,7 +150,12 @@ class Settings:
             {"board": board, "tuples": tuples}
             | found
             | {"p4": self.rules.p4, "rule": self.phases[0].rule}
+            | {"rates": [phase.rate for phase in self.phases]}
         )
+
+
+class DivergedError(ValueError):
+    """What is learnt has grown beyond all bounds."""
 
 
 class Training:
@@ -167,13 +180,14 @@ class Training:
         self._trails = [new_trail() for _ in range(self.threads)]
 
     @classmethod
-    def resumed(cls, settings: Settings, stored: Stored, threads: int | None = None) -> Training:
+    def resumed(cls, stored: Stored, threads: int | None = None) -> Training:
         """A training that goes on where it was when it was stored."""
-        found = cls(settings, threads)
-        facts = stored.facts
-        if stored.stride != (4 if settings.phases[facts["phase"]].coherent else 1):
+        facts, settings = stored.facts, Settings.from_facts(stored.facts)
+        stride = 4 if settings.phases[facts["phase"]].coherent else 1
+        if "packed" in facts or stored.stride != stride:
             why = "it is packed, or was read without learning=True"
             raise ValueError(f"this network cannot go on learning: {why}")
+        found = cls(settings, threads)
         found.games, found.moves = facts["games"], facts["moves"]
         found.seconds, found.phase = facts["seconds"], facts["phase"]
         found.reach = facts["reach"]
@@ -203,6 +217,13 @@ class Training:
         }
         stride = 4 if self.settings.phases[self.phase].coherent else 1
         return Stored(self.settings.network, self.weights, stride, facts)
+
+    @property
+    def largest(self) -> int:
+        """How many bytes the weights have in the phase that takes most."""
+        most = max(4 if phase.coherent else 1 for phase in self.settings.phases)
+        now = 4 if self.settings.phases[self.phase].coherent else 1
+        return self.weights.nbytes // now * most
 
     def enter(self, share: float) -> None:
         """Go on to the next phase if this share of the training is done."""
@@ -235,6 +256,7 @@ class Training:
                 except BaseException as error:
                     failed.append(error)
 
+        self._learner(self._trails[0])  # compiling is not learning
         began = time.perf_counter()
         helpers = [threading.Thread(target=work, args=(trail,)) for trail in self._trails]
         try:
@@ -256,14 +278,14 @@ class Training:
         return results[:taken]
 
     def _check(self) -> None:
-        """A `ValueError` if values have grown beyond all bounds, as the first of a game soon do."""
+        """A `DivergedError` if values have grown beyond all bounds, those of first boards too."""
         settings = self.settings
         phase = settings.phases[self.phase]
         kernels = network_kernels(settings.network, 4 if phase.coherent else 1, phase.rule == "q")
         for trail in self._trails:
             found = kernels["value"](trail.boards[0], 0, self.weights)
             if not abs(found) < LARGEST:
-                raise ValueError(
+                raise DivergedError(
                     f"after {self.games:,} games values are {found:.3g}, beyond all bounds: it "
                     f"takes a lower rate than {phase.rate:g}, from the start"
                 )

@@ -31,12 +31,9 @@ KEY, CRC = "lab2048", "crc32"
 """What is known about a network is in the file's metadata under these names: JSON, its checksum."""
 FACTS = {
     "board": str, "p4": float, "tuples": list, "method": str, "rule": str, "order": str,
-    "initial": float, "gamma": float, "epsilon": float, "seed": int, "games": int, "moves": int,
-    "seconds": float, "phase": int, "reach": dict, "checksums": dict,
+    "rate": float, "rates": list, "initial": float, "gamma": float, "epsilon": float, "seed": int,
+    "games": int, "moves": int, "seconds": float, "phase": int, "reach": dict, "checksums": dict,
 }  # fmt: skip
-STEP, VISITS = 16.0, 3
-"""What the weights of a packed network are multiples of, and how often they were visited at least:
-as coarse as can be without a loss in play (docs/results.md)."""
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -93,23 +90,24 @@ def write_weights(path: Path, stored: Stored) -> None:
     _write(path, stored, tensors, {})
 
 
-def write_packed(path: Path, stored: Stored, step: float = STEP, visits: int = VISITS) -> None:
+def write_packed(path: Path, stored: Stored, step: float, visits: int = 1) -> None:
     """Write a network to a file that is as small as it gets, and cannot go on learning.
 
     Weights are rounded to multiples of `step`, and those that were visited less often left out,
-    where that is known. Rounded evenly, most are small numbers, which is what compresses well; as
-    many levels chosen to fit the weights best take more room for a larger error.
+    which is known of what learns by temporal coherence from the start. Rounded evenly, most are
+    small numbers, which is what compresses well; as many levels chosen to fit the weights best take
+    more room for a larger error.
     """
     records = stored.weights.reshape(-1, stored.stride)
     rounded = np.round(records[:, 0] / step)
     if len(rounded) and np.abs(rounded).max() >= 1 << 15:
         raise ValueError(f"weights as large as {np.abs(records[:, 0]).max():g} need a larger step")
     flags = rounded != 0
-    # visits of an earlier phase were not counted; and 0 is not what an optimist leaves out
-    if stored.facts["method"] == "tc":
+    if visits > 1:
+        # visits of an earlier phase were not counted; and 0 is not what an optimist leaves out
+        if stored.facts["method"] != "tc" or stored.stride == 1:
+            raise ValueError("how often weights were visited is only known of what learns by tc")
         flags &= records[:, -1] >= visits
-    else:
-        visits = 0
     planes = rounded[flags].astype("<i2").view(np.uint8).reshape(-1, 2).T
     codes = lzma.compress(planes.tobytes(), lzma.FORMAT_XZ, preset=6)
     packed = {"step": step, "visits": visits}

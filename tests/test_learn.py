@@ -399,7 +399,10 @@ def test_settings_have_usual_values():
     assert Settings(rules, network, "otd").initial == 2500.0
     assert Settings(rules, network, "td").initial == 0.0
     assert Settings(rules, network, "q").order == "forward"
-    assert Settings(rules, network).order == "backward"
+    assert Settings(rules, network).order == "forward"
+    large = Rules(4, 4)
+    assert Settings(large, Network.of("4x6", large)).order == "backward"
+    assert Settings(large, Network.of("4x6", large), "q").order == "forward"
     assert isinstance(Settings(rules, network, gamma=1, rate=1).rate, float)
 
 

@@ -57,7 +57,7 @@ def test_runs_that_were_stopped_go_on(own_home, command):
     assert command(*several, "200")[0] == 0
     shutil.rmtree(network_folder("s-2"))
     again = ("train", "ntuple", "--resume", "--runs", "2", "--out", "s", "--network", "3210")
-    code, _, err = command(*again, "--episodes", "300", "--rate", "0.5", "--seed", "1")
+    code, _, err = command(*again, "--episodes", "300", "--rate", "1", "--seed", "1")
     assert code == 0, err
     assert [read_facts(network_folder(f"s-{n}") / FILE)["games"] for n in (1, 2)] == [300, 300]
     assert [read_facts(network_folder(f"s-{n}") / FILE)["seed"] for n in (1, 2)] == [1, 2]
@@ -196,11 +196,22 @@ LONG = (
 )  # fmt: skip
 
 
+HEARD = """
+import signal, sys
+for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+    signal.signal(getattr(signal, name), signal.SIG_DFL)
+sys.argv = ["lab2048", *sys.argv[1:]]
+from lab2048.cli import main
+main()
+"""
+"""The command, with signals that do what they usually do, also if tests run in the background."""
+
+
 @pytest.fixture
 def begun(warm_home):
     """A training that has begun."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "lab2048", *LONG],
+        [sys.executable, "-c", HEARD, *LONG],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     for line in process.stderr:
@@ -248,7 +259,9 @@ def test_a_second_ctrl_c_keeps_what_was_learnt(own_home, command, monkeypatch):
 
     monkeypatch.setattr("lab2048.learn.truth.distance", measure)
     arguments = ("--episodes", "300", "--block", "100", "--out", "a", "--against", "2x2")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     code, _, err = command(*FEW, *arguments)
+    signal.signal(signal.SIGINT, before)
     assert code == 130 and "lab2048: stopping" in err
     assert read_facts(network_folder("a") / FILE)["games"] == 100
     monkeypatch.undo()
@@ -303,7 +316,10 @@ def test_what_goes_wrong_costs_nothing_that_was_learnt(own_home, command, monkey
 
 @slow
 def test_values_that_grow_beyond_all_bounds_end_a_training(own_home, command):
-    several = ("train", "ntuple", "--board", "3x3", "--network", "012 345", "--episodes", "2k")
+    several = (
+        "train", "ntuple", "--board", "3x3", "--network", "012 345", "--order", "backward",
+        "--episodes", "2k",
+    )  # fmt: skip
     code, _, err = command(*several, "--rate", "1", "--out", "a")
     assert code == 2 and "beyond all bounds: it takes a lower rate than 1" in err
     code, _, err = command(*several, "--out", "a")

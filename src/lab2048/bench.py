@@ -260,13 +260,14 @@ def _trainings() -> list[tuple[str, str, str]]:
 
 def prepare_td() -> None:
     """Compile what `bench_td` measures, which is not to be measured."""
+    from lab2048.arena import prepare as prepare_games
     from lab2048.learn.play import NTuple
 
     for method, network, order in _trainings():
         _training(method, network, order).block(1)
     for depth in PLAYING:
         stored = _training("td", "4x6", "forward").stored()
-        NTuple(Rules(4, 4), given=stored, depth=depth).prepare()
+        prepare_games(NTuple(Rules(4, 4), given=stored, depth=depth))
 
 
 def bench_td(note: Note = lambda text: None) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def ntuple(  # noqa: PLR0913, PLR0917
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Of the games; 1.")] = None,
     order: Annotated[
-        str | None, typer.Option("--order", help="Learn backward, after a game, or forward.")
+        str | None, typer.Option("--order", help="backward, after a game (4x4), or forward.")
     ] = None,
     rate: Annotated[
         float | None, typer.Option("--rate", help="How fast to learn; 0.1, for tc 1 or 0.5.")

@@ -38,9 +38,12 @@ from lab2048.wording import nearest
 
 RATES = {"td": 0.1, "tc": 1.0, "state": 0.1, "q": 0.1}
 """How fast each rule learns, unless told otherwise."""
+SMALL = 12
+"""A board of fewer cells is small: from one move to the next, most of what is looked up stays.
+Learning backward then goes from value to value that it has just changed, and overshoots."""
 SHORT, SHORT_RATE = 5, 0.5
-"""How fast temporal coherence learns if a tuple has fewer cells. Its images then look the same on
-many a board and change the same weight several times: whole steps go too far, and may never end."""
+"""How fast temporal coherence learns backward if a tuple has fewer cells: its images look the same
+on many a board and change the same weight several times, so that whole steps go ever further."""
 LARGEST = 1e12
 """A value beyond this is none."""
 SHARE = 0.9
@@ -78,7 +81,7 @@ class Settings:
     gamma: float = 1.0
     epsilon: float = 0.0
     order: str | None = None
-    """Backward; only Q-learning is forward."""
+    """Backward; on a small board, and of Q-learning, forward."""
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -91,7 +94,8 @@ class Settings:
         elif self.initial and not optimistic:
             raise ValueError(f"only otd, otc and otd+tc have an initial value, not {self.method}")
         if self.order is None:
-            self._set(order="forward" if self.method == "q" else "backward")
+            small = self.rules.cells < SMALL
+            self._set(order="forward" if self.method == "q" or small else "backward")
         if self.rate is None:
             self._set(rate=self._usual_rates()[0])
         if self.order not in ORDERS:
@@ -129,7 +133,7 @@ class Settings:
 
     def _usual_rates(self) -> list[float]:
         """How fast each part learns, unless told otherwise."""
-        short = min(map(len, self.network.tuples)) < SHORT
+        short = self.order == "backward" and min(map(len, self.network.tuples)) < SHORT
         return [SHORT_RATE if short and name == "tc" else RATES[name] for name in self._parts()]
 
     @classmethod
@@ -326,9 +330,9 @@ def usual_threads(rules: Rules) -> int:
     """How many threads learn: one for each core, but on a small board only one.
 
     There, two are on the same boards most of the time, and each takes the whole step that one
-    should: temporal coherence from the end of games then learns far worse.
+    should; one repeats itself, bit for bit.
     """
-    return checked_threads(None) if rules.cells >= 12 else 1
+    return checked_threads(None) if rules.cells >= SMALL else 1
 
 
 def usual_initial(rules: Rules) -> float:

@@ -71,13 +71,12 @@ def check_target(path: Path, folder: bool = False) -> None:
         raise ValueError(f"{where} cannot be written to")
 
 
-class InUseError(ValueError):
-    """Another process is at work on the same."""
-
-
 @contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
-    """Be the only one who makes what a lock file stands for; it is free when the process ends."""
+def locked(path: Path, what: str, error: type[ValueError] = ValueError) -> Iterator[None]:
+    """Be the only one who makes what a lock file stands for, or raise an error of this type.
+
+    The lock goes when the process does.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     if not _still_there(handle, path):  # the one who had it has just gone
@@ -86,7 +85,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
     try:
         if not _lock(handle) or not _still_there(handle, path):
             owner = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
-            raise InUseError(
+            raise error(
                 f"{what} is being made by another process, number {owner}; wait until it has ended"
             )
         os.ftruncate(handle, 0)

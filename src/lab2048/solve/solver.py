@@ -104,7 +104,7 @@ def make_table(
     path = default_folder(problem, values) if folder is None else expanded(folder)
     identity = {**problem.as_json(), "values": values}
     check_folder(path)
-    with locked(path / LOCK, f"the table in {path}"):
+    with locked(path / LOCK, f"the table in {path}", TableError):
         discard_older(path, identity)
         manifest = read_json(path / MANIFEST)
         if manifest is not None:

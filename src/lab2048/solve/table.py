@@ -552,7 +552,7 @@ def remove_table(folder: Path) -> int:
         raise TableError(f"there is no table in {folder}")
     if others := other_files(folder):
         raise TableError(f"{folder} also holds {others[0]}, so it is not removed")
-    with locked(folder / LOCK, f"the table in {folder}"):
+    with locked(folder / LOCK, f"the table in {folder}", TableError):
         size = sum(child.stat().st_size for child in folder.iterdir())
         shutil.rmtree(folder)
     return size

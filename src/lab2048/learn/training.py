@@ -329,8 +329,8 @@ def usual_network(rules: Rules) -> str:
 def usual_threads(rules: Rules) -> int:
     """How many threads learn: one for each core, but on a small board only one.
 
-    There, two are on the same boards most of the time, and each takes the whole step that one
-    should; one repeats itself, bit for bit.
+    There a training is short, and with one thread repeats itself. Two are on the same boards most
+    of the time; if they learn backward, each takes the whole step that one should.
     """
     return checked_threads(None) if rules.cells >= SMALL else 1
 

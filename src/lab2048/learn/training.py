@@ -242,7 +242,6 @@ class Training:
         keys = np.empty(games, np.uint64)
         game_keys(U(self.settings.seed), U(self.games), keys)
         results = np.zeros((games, 3), np.int64)
-        part = max(1, min(PART, games // self.threads))
         lock, failed, taken = threading.Lock(), deque[BaseException](), 0
 
         def work(trail: Trail) -> None:
@@ -250,6 +249,8 @@ class Training:
             learn = self._learner(trail)
             while True:
                 with lock:
+                    # fewer and fewer, so that all threads end at the same time
+                    part = max(1, min(PART, (games - taken) // (2 * self.threads)))
                     first, last = taken, min(taken + part, games)
                     if first == games or self.stopped or failed:
                         return

@@ -270,26 +270,29 @@ def test_networks_of_all_kinds_play_as_they_were_trained(method, gamma):
             NTuple(stored.rules, given=stored, depth=2)
 
 
+def played_on(player, board):
+    """The board after a move in one kernel, and what is told about that."""
+    legal = sum(1 << move for move in board.legal_moves)
+    state = np.array([[board.packed], [0], [legal], [0]], np.uint64)
+    moves, results = np.zeros((1, 1), np.uint8), np.zeros((1, 3), np.int64)
+    assert player.play_on(state, np.zeros(2, np.uint64), moves, results)
+    return Board.from_packed(int(state[0, 0]), board.rows, board.cols), results[0].tolist()
+
+
 @slow
 def test_a_tile_that_is_too_large_is_left_to_the_game(trained):
     player = NTuple(trained.rules, given=trained, downgrade="off")
     board = Board.parse("32768 32768 2 / 4 8 16 / 32 64 128")
-    state = np.array([[board.packed], [0], [0b1010], [0]], np.uint64)
-    moves, results = np.zeros((1, 5), np.uint8), np.zeros((1, 3), np.int64)
-    assert player.play_on(state, np.zeros(2, np.uint64), moves, results)
-    assert results.tolist() == [[0, 0, 1]] and int(state[0, 0]) == board.packed
+    assert played_on(player, board) == (board, [0, 0, 1])
 
 
 @slow
 def test_the_largest_tile_is_played_with(trained):
     player = NTuple(trained.rules, given=trained, downgrade="off")
     board = Board.parse("32768 2 2 / 8 16 32 / 64 128 .")
-    state = np.array([[board.packed], [0], [0b1111], [0]], np.uint64)
-    moves, results = np.zeros((1, 1), np.uint8), np.zeros((1, 3), np.int64)
-    assert player.play_on(state, np.zeros(2, np.uint64), moves, results)
     legal, reward, after = board.move(player.choose(board))
-    assert legal and results.tolist() == [[1, reward, 0]]
-    assert Board.from_packed(int(state[0, 0]), 3, 3).age == after.age + 2
+    found, told = played_on(player, board)
+    assert legal and told == [1, reward, 0] and found.age == after.age + 2
 
 
 @slow

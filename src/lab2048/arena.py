@@ -5,13 +5,14 @@ same moves, and the player has random words of its own for it. So results do not
 or order, except for players that look at the clock.
 
 Each thread plays some games side by side, so that the player decides about many boards in one call:
-one game at first, and more as long as a step of all of them is quick.
+as many at first as the player asks for, and more as long as a step of all of them is quick.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import queue
 import threading
 import time
@@ -20,6 +21,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import islice
+from operator import length_hint
 from pathlib import Path
 from typing import NamedTuple
 
@@ -177,6 +179,7 @@ def play_games(
     if not player.parallel:
         workers = 1
     prepare(player)
+    width = max(1, min(player.together, math.ceil(length_hint(games, WIDEST) / workers)))
     done: queue.SimpleQueue[Played | BaseException | None] = queue.SimpleQueue()
     lock, stop = threading.Lock(), threading.Event()
 
@@ -186,7 +189,7 @@ def play_games(
 
     def work() -> None:
         try:
-            _work(Lanes(player, seed), take, done.put, stop)
+            _work(Lanes(player, seed), width, take, done.put, stop)
         except BaseException as error:
             done.put(error)
         done.put(None)
@@ -208,12 +211,13 @@ def play_games(
 
 def _work(
     lanes: Lanes,
+    width: int,
     take: Callable[[int], list[int]],
     give: Callable[[Played], None],
     stop: threading.Event,
 ) -> None:
-    """Play games until there are no more."""
-    width, more = 1, True
+    """Play games until there are no more, at first so many side by side."""
+    more = True
     while not stop.is_set():
         room = width - len(lanes.games)
         if room > 0 and more:

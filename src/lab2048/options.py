@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from typing import Annotated
 
 import typer
@@ -16,3 +18,14 @@ GammaOption = Annotated[float, typer.Option("--gamma", help="Discount a move, fr
 ThreadsOption = Annotated[
     int | None, typer.Option("--threads", min=1, max=1024, help="As many as cores if not given.")
 ]
+
+FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
+
+
+def counted(text: str, what: str = "games") -> int:
+    """A number of things such as 5000, 200k or 1.5M."""
+    found = re.fullmatch(r"([0-9]+\.?[0-9]*)([kKmM]?)", text.strip())
+    value = Decimal(found[1]) * FACTORS[found[2].lower()] if found else Decimal(0)
+    if not 1 <= value <= 10**12 or value != int(value):
+        raise ValueError(f"a number of {what} is such as 5000, 200k or 1M, not {text[:40]!r}")
+    return int(value)

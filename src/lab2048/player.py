@@ -108,6 +108,11 @@ class Player:
         return True
 
     @property
+    def together(self) -> int:
+        """How many boards it should be asked about at a time, if there are so many."""
+        return 1
+
+    @property
     def symmetric(self) -> bool:
         """Whether it plays all images of a board alike; then canonical boards tell everything."""
         return False

@@ -174,7 +174,7 @@ def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _parquet_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The rows of a Parquet file as the lines that they were."""
-    _, parquet = _arrow()
+    _, parquet = arrow()
     with path.open("rb") as file:  # so that a missing file is an ordinary error
         try:
             rows = parquet.read_table(file).to_pylist()
@@ -190,7 +190,7 @@ def check_file(path: Path) -> None:
     if path.suffix not in (".jsonl", ".parquet"):
         raise RecordError(f"games are saved in a .jsonl or a .parquet file, not {path.name}")
     if path.suffix == ".parquet":
-        _arrow()
+        arrow()
     check_target(path)
 
 
@@ -204,7 +204,7 @@ def write_records(records: Iterable[Record], path: Path) -> None:
 
 def _write_parquet(records: list[Record], path: Path) -> None:
     """Games as a table of one row each."""
-    pa, parquet = _arrow()
+    pa, parquet = arrow()
     columns: dict[str, list[Any]] = {n: [getattr(r, n) for r in records] for n in NAMES}
     for name in RULES:
         columns[name] = [getattr(record.rules, name) for record in records]
@@ -213,7 +213,7 @@ def _write_parquet(records: list[Record], path: Path) -> None:
         parquet.write_table(pa.table(columns), temporary)
 
 
-def _arrow() -> tuple[Any, Any]:
+def arrow() -> tuple[Any, Any]:
     """The library that knows Parquet."""
     try:
         import pyarrow

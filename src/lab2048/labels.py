@@ -1,0 +1,251 @@
+"""Labels: boards with the value of each move, and how much each board counts.
+
+The values are those of a player, on boards of its own games; or they are *perfect*: of a solved
+board, every state that games of some player come to, weighted by how often they do. That player
+may be the optimal one, or a network that is to be put right where it goes wrong. Either may make a
+random move now and then, so that boards where one has gone astray are learnt too.
+
+The file is Parquet with the columns `board` (packed), `weight`, `best` (a mask of the best moves:
+bit d for direction d), and `q0` to `q3`, the value of each move, NaN if it is illegal. Of images
+perfect labels have only the canonical one, if the player plays them alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab2048.board import Words
+from lab2048.data import (
+    LABELS,
+    Columns,
+    DataError,
+    make_moves,
+    read_facts,
+    read_group,
+    write_parquet,
+)
+from lab2048.game import Rules
+from lab2048.lanes import next_words
+from lab2048.learn.encoding import Batch, Shares, legal_moves
+from lab2048.player import Floats, Moves, Player
+from lab2048.solve.optimal import even_out
+from lab2048.solve.policy import Layer, evaluate_policy
+from lab2048.solve.table import Table
+
+LIKELY = 1e-7
+"""States that fewer games come to are left out, unless told otherwise."""
+Q = ("q0", "q1", "q2", "q3")
+COLUMNS = {"board": "u8", "weight": "f4", "best": "u1", **dict.fromkeys(Q, "f4")}
+ASTRAY = np.uint64(0x6173747261792121)
+
+
+@dataclass(frozen=True, eq=False)
+class Astray(Player):
+    """A player that makes a random move now and then."""
+
+    player: Player
+    random: float
+    name = "astray"
+
+    @property
+    def draws(self) -> bool:
+        return True
+
+    @property
+    def together(self) -> int:
+        return self.player.together
+
+    def prepare(self) -> None:
+        self.player.prepare()
+
+    def choose_many(self, boards: Words, words: Words) -> Moves:
+        chosen = self.player.choose_many(boards, words)
+        if self.random == 0:
+            return chosen
+        drawn = np.empty((2, len(words)), np.uint64)
+        for row in drawn:  # words of their own, not those that the player has used
+            words = words ^ ASTRAY
+            next_words(words, row)
+        astray = drawn[0] / 2**64 < self.random
+        legal = legal_moves(boards, self.rules)
+        which = (drawn[1] % np.maximum(legal.sum(axis=1), 1).astype(np.uint64)).astype(np.int64)
+        others = (legal.cumsum(axis=1) > which[:, None]).argmax(axis=1)
+        return np.where(astray, others, chosen)
+
+    @property
+    def symmetric(self) -> bool:
+        return self.player.symmetric
+
+    @property
+    def parallel(self) -> bool:
+        return self.player.parallel
+
+    def probabilities(self, boards: Words) -> Floats:
+        legal = legal_moves(boards, self.rules)
+        even = legal / np.maximum(legal.sum(axis=1, keepdims=True), 1)
+        found: Floats = (1 - self.random) * self.player.probabilities(boards) + self.random * even
+        return found
+
+
+def write_labels(
+    path: Path,
+    player: Player,
+    size: int,
+    *,
+    random: float = 0.0,
+    first: int | None = None,
+    seed: int = 1,
+    threads: int | None = None,
+    progress: Callable[[int], object] = lambda moves: None,
+) -> int:
+    """Write so many boards of games of a player with what it says about the moves; how many.
+
+    With the chance `random` a random move is made. Only the `first` moves of a game count.
+    """
+    rules = player.rules
+
+    def parts() -> Iterator[Columns]:
+        walker = Astray(rules, player, random)
+        for found in make_moves(walker, size, seed, threads, progress, first):
+            values = player.values_many(found.boards, np.zeros_like(found.boards))
+            yield columns_of(
+                found.boards, np.ones(len(values)), values, best_of(values, player.tie)
+            )
+
+    facts = {"values": player.spec, "random": random, "first": first, "seed": seed}
+    about = {"kind": LABELS, "board": rules.name, "p4": rules.p4, **facts}
+    return write_parquet(path, parts(), about)
+
+
+def best_of(values: Floats, tie: float) -> NDArray[np.bool_]:
+    """Which moves are best, or nearly (`Player.tie`)."""
+    best = np.nanmax(values, axis=1, keepdims=True)
+    return np.asarray(values >= best - tie * np.maximum(np.abs(best), 1.0))
+
+
+def columns_of(boards: Words, weights: Floats, q: Floats, best: NDArray[np.bool_]) -> Columns:
+    """Labels as columns of a file."""
+    masks = (best << np.arange(4)).sum(axis=1).astype(np.uint8)
+    values = {name: q[:, k].astype(np.float32) for k, name in enumerate(Q)}
+    return {"board": boards, "weight": weights.astype(np.float32), "best": masks, **values}
+
+
+def write_perfect(
+    path: Path,
+    table: Table,
+    player: Player,
+    *,
+    random: float = 0.0,
+    likely: float = LIKELY,
+    threads: int | None = None,
+    progress: Callable[[int], object] = lambda age: None,
+) -> int:
+    """Write perfect labels of the states that games of a player come to; how many there are.
+
+    With the chance `random` the player makes a random move. States that fewer than `likely` games
+    come to are left out. `progress` hears of every age.
+    """
+    if table.rules != player.rules or table.problem.goal != "score" or table.problem.gamma != 1:
+        raise ValueError(f"the table is of {table.problem.name}, not of the board's scores")
+    parts: list[Columns] = []
+
+    def label(layer: Layer) -> None:
+        """Take the states of an age."""
+        keep = layer.chances.any(axis=1) & (layer.masses >= likely)
+        states = layer.states[keep]
+        if len(states):
+            q = table.probe_many(states, threads=threads).q
+            assert q is not None
+            best = even_out(q, table.tolerance) >= np.nanmax(q, axis=1, keepdims=True)
+            parts.append(columns_of(states, layer.masses[keep], q, best))
+        progress(layer.age)
+
+    evaluate_policy(Astray(player.rules, player, random), threads=threads, visit=label)
+    rules = player.rules
+    facts = {"values": "perfect", "player": player.spec, "random": random, "likely": likely}
+    about = {"kind": LABELS, "board": rules.name, "p4": rules.p4, **facts}
+    return write_parquet(path, parts, about)
+
+
+class Labels(NamedTuple):
+    """Labels in memory."""
+
+    boards: Words
+    weights: NDArray[np.float32]
+    best: NDArray[np.uint8]
+    q: NDArray[np.float32]
+
+
+def read_labels(path: Path, rules: Rules) -> Labels:
+    """The labels of a file; a `DataError` if it is none, or of another board."""
+    facts = read_facts(path, LABELS)
+    if facts["board"] != rules.name:
+        raise DataError(f"{path} has labels of {facts['board']}, not {rules.name}")
+    groups = [read_group(path, group, COLUMNS) for group in range(len(facts["groups"]))]
+    if not groups:
+        raise DataError(f"{path} has no states")
+    columns: dict[str, NDArray[Any]] = {
+        name: np.concatenate([each[name] for each in groups]) for name in COLUMNS
+    }
+    q = np.stack([columns.pop(name) for name in Q], axis=1)
+    found = Labels(columns["board"], columns["weight"], columns["best"], q)
+    _check(path, found, rules)
+    return found
+
+
+def joined(parts: Sequence[Labels]) -> Labels:
+    """Labels of several files, each of which counts as much as its weights say."""
+    return Labels(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def _check(path: Path, labels: Labels, rules: Rules) -> None:
+    """A `DataError` that names the first row which is wrong."""
+    inside = labels.boards >> np.uint64(4 * rules.cells) == 0
+    legal = legal_moves(np.where(inside, labels.boards, 0), rules)
+    masks = (legal << np.arange(4)).sum(axis=1).astype(np.uint8)
+    good = inside & (labels.best > 0) & (labels.best & ~masks == 0)
+    good &= np.isfinite(labels.weights) & (labels.weights > 0)
+    good &= (np.isfinite(labels.q) == legal).all(axis=1)
+    if not good.all():
+        row = int(np.flatnonzero(~good)[0])
+        raise DataError(
+            f"{path}, row {row + 1}: board {labels.boards[row]:#x} with the best moves "
+            f"{labels.best[row]:#06b} and weight {labels.weights[row]:g} is no label"
+        )
+
+
+def drawn(
+    labels: Labels, size: int, seed: int, epoch: int, soft: float | None = None
+) -> Iterator[Batch]:
+    """Batches of boards, as many in all as there are, drawn by their weights.
+
+    All best moves are equally right; or, if `soft`, every move is as right as exp(q / soft) says:
+    so little is lost by taking one for another that is hardly better.
+    """
+    draw = np.random.default_rng((seed, epoch))
+    count = len(labels.boards)
+    if labels.weights.min() == labels.weights.max():
+        order = draw.permutation(count)
+    else:
+        ends = np.cumsum(labels.weights, dtype=np.float64)
+        order = np.searchsorted(ends, draw.random(count) * ends[-1], side="right")
+        order = np.minimum(order, count - 1)
+    for begin in range(0, count, size):
+        rows = order[begin : begin + size]
+        yield Batch(labels.boards[rows], shares_of(labels, rows, soft))
+
+
+def shares_of(labels: Labels, rows: NDArray[np.int64], soft: float | None) -> Shares:
+    """How likely each move should be on some boards."""
+    if soft is None:
+        found = ((labels.best[rows, None] >> np.arange(4, dtype=np.uint8)) & 1).astype(np.float32)
+    else:
+        q = labels.q[rows].astype(np.float64)
+        found = np.nan_to_num(np.exp((q - np.nanmax(q, axis=1, keepdims=True)) / soft))
+    return np.asarray(found / found.sum(axis=1, keepdims=True), np.float32)

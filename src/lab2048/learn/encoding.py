@@ -1,0 +1,173 @@
+"""Boards as neural networks see them: the rank of every cell, and the images of a board.
+
+A network turns ranks into planes by itself: plane k is 1 where a cell holds 2**k, plane 0 where it
+is empty. There is one for each rank that a tile of the board can have, and at most sixteen.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab2048.board import (
+    Table,
+    Words,
+    all_cells,
+    count,
+    flip,
+    mirror,
+    occupied,
+    rank_at,
+    slide,
+    table,
+    transpose,
+)
+from lab2048.choice import legal_masks
+from lab2048.game import MAX_PACKED_RANK, Direction, Rules, direction_from_image, direction_on_image
+from lab2048.jit import U, inline, kernel
+from lab2048.lanes import Counts
+
+Ranks = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Shares = NDArray[np.float32]
+
+ON_IMAGE = np.array([[direction_on_image(d, s) for d in Direction] for s in range(8)], np.int64)
+"""Of each symmetry and direction: what the move is on the image."""
+FROM_IMAGE = np.array([[direction_from_image(d, s) for d in Direction] for s in range(8)], np.int64)
+"""Of each symmetry and direction on the image: what the move is on the board."""
+
+
+class Batch(NamedTuple):
+    """Boards to learn from, and how likely each of the four moves should be on them."""
+
+    boards: Words
+    shares: Shares
+
+
+def planes(rules: Rules) -> int:
+    """How many planes a board has: n cells hold tiles up to 2**(n + 1), or 32768."""
+    return min(rules.cells + 1, MAX_PACKED_RANK) + 1
+
+
+def symmetries(rules: Rules) -> int:
+    """How many images a board has that are boards of the same size."""
+    return 8 if rules.rows == rules.cols else 4
+
+
+@inline("uint64(uint64, int64, int64, int64)")
+def image_of(board: U, symmetry: int, rows: int, cols: int) -> U:
+    """The image of a board (`Board.image`)."""
+    image = board
+    if symmetry & 4:
+        image = transpose(image, rows, cols)
+    if symmetry & 1:
+        image = mirror(image, rows, cols)
+    if symmetry & 2:
+        image = flip(image, rows, cols)
+    return image
+
+
+@kernel("void(uint64[::1], int64[::1], uint64[::1], int64, int64)")
+def write_images(boards: Words, which: Counts, out: Words, rows: int, cols: int) -> None:
+    """Write one image of each board."""
+    for i in range(len(boards)):
+        out[i] = image_of(boards[i], which[i], rows, cols)
+
+
+@kernel("void(uint64[::1], uint64[::1], int64[::1], int64, int64)")
+def turn_upright(boards: Words, out: Words, which: Counts, rows: int, cols: int) -> None:
+    """Write the largest image of each board, and the symmetry that leads to it.
+
+    So the last corner has the largest tile of all corners, and boards that are images of each other
+    look the same.
+    """
+    for i in range(len(boards)):
+        out[i] = boards[i]
+        which[i] = 0
+        for symmetry in range(1, 8 if rows == cols else 4):
+            image = image_of(boards[i], symmetry, rows, cols)
+            if image > out[i]:
+                out[i] = image
+                which[i] = symmetry
+
+
+@kernel("void(uint64[::1], int32[:, ::1], int64)")
+def write_ranks(boards: Words, out: Ranks, largest: int) -> None:
+    """Write the rank of every cell; what is larger than the largest counts as that."""
+    for i in range(len(boards)):
+        for cell in range(out.shape[1]):
+            out[i, cell] = min(int(rank_at(boards[i], cell)), largest)
+
+
+def upright(boards: Words, rules: Rules) -> tuple[Words, Counts]:
+    """The largest image of each board, and the symmetry that leads to it."""
+    out, which = np.empty_like(boards), np.empty(len(boards), np.int64)
+    turn_upright(boards, out, which, rules.rows, rules.cols)
+    return out, which
+
+
+def images(boards: Words, which: Counts, rules: Rules) -> Words:
+    """One image of each board, of these symmetries."""
+    out = np.empty_like(boards)
+    write_images(boards, which, out, rules.rows, rules.cols)
+    return out
+
+
+def ranks(boards: Words, rules: Rules) -> Ranks:
+    """The rank of every cell of each board."""
+    out = np.empty((len(boards), rules.cells), np.int32)
+    write_ranks(boards, out, planes(rules) - 1)
+    return out
+
+
+@kernel("void(uint64[::1], int64[::1], uint32[::1], uint32[::1], int64, int64, uint64[::1])")
+def write_slid(
+    boards: Words, moves: Counts, across: Table, down: Table, rows: int, cols: int, out: Words
+) -> None:
+    """Write the afterstate of a legal move on each board."""
+    for i in range(len(boards)):
+        out[i] = slide(boards[i], U(moves[i]), across, down, rows, cols)
+
+
+def slid(boards: Words, moves: Counts, rules: Rules) -> Words:
+    """The afterstate of a legal move on each board."""
+    out = np.empty_like(boards)
+    write_slid(boards, moves, table(rules.cols), table(rules.rows), rules.rows, rules.cols, out)
+    return out
+
+
+@kernel("int64(uint64[::1], float64, int64, int64, uint64[::1], float64[::1], int64[::1])")
+def write_spawns(
+    afters: Words, p4: float, rows: int, cols: int, out: Words, chances: Floats, owners: Counts
+) -> int:
+    """Write all states that can follow afterstates, the chance of each, and what it follows."""
+    found = 0
+    for i in range(len(afters)):
+        empty = ~occupied(afters[i]) & all_cells(rows, cols)
+        cells = np.float64(count(empty))
+        while empty:
+            cell = empty & (U(0) - empty)
+            for rank in range(1, 3):
+                out[found] = afters[i] | (cell * U(rank))
+                chances[found] = (p4 if rank == 2 else 1.0 - p4) / cells
+                owners[found] = i
+                found += 1
+            empty ^= cell
+    return found
+
+
+def spawns(afters: Words, rules: Rules) -> tuple[Words, Floats, Counts]:
+    """All states that can follow afterstates, the chance of each, and which one it follows."""
+    room = 2 * rules.cells * len(afters)
+    out, chances, owners = np.empty(room, np.uint64), np.empty(room), np.empty(room, np.int64)
+    size = write_spawns(afters, rules.p4, rules.rows, rules.cols, out, chances, owners)
+    return out[:size], chances[:size], owners[:size]
+
+
+def legal_moves(boards: Words, rules: Rules) -> NDArray[np.bool_]:
+    """Which of the four moves are legal on each board."""
+    masks = np.empty_like(boards)
+    legal_masks(boards, masks, rules.rows, rules.cols)
+    return np.asarray((masks[:, None] >> np.arange(4, dtype=np.uint64)) & np.uint64(1) == 1)

@@ -14,16 +14,10 @@ from conftest import flip
 from networks import cells_of, entry, random_grids, small_settings, stored_example
 
 from lab2048.game import Board, Rules
-from lab2048.learn.play import SHIPPED, NTuple, downgrade
+from lab2048.learn.files import FILE, SHIPPED, network_folder, read_facts
+from lab2048.learn.play import NTuple, downgrade
 from lab2048.learn.training import Training
-from lab2048.learn.weights import (
-    FILE,
-    network_folder,
-    read_facts,
-    read_weights,
-    write_packed,
-    write_weights,
-)
+from lab2048.learn.weights import read_about, read_weights, write_packed, write_weights
 from lab2048.players import make_player
 
 slow = pytest.mark.slow
@@ -83,7 +77,7 @@ def test_damaged_and_foreign_files_are_told_in_a_line(own_home):
     from safetensors.numpy import save_file
 
     save_file({"a": np.zeros(3)}, path)
-    with pytest.raises(ValueError, match="is not an n-tuple network of lab2048"):
+    with pytest.raises(ValueError, match="is not a network of lab2048"):
         read_weights(path)
     save_file({"a": np.zeros(3)}, path, metadata={"lab2048": '{"kind": "ntuple", "format": 9}'})
     with pytest.raises(ValueError, match="is of format 9; 1 is known here"):
@@ -96,7 +90,7 @@ def test_what_a_file_says_about_itself_is_checked(own_home):
         stored = stored_example()
         write_weights(path, replace(stored, facts=stored.facts | {name: value}))
         with pytest.raises(ValueError, match=f"is damaged: it does not say what {name} is"):
-            read_facts(path)
+            read_about(path)
     write_weights(path, replace(stored, facts=stored.facts | {"tuples": ["0129"]}))
     with pytest.raises(ValueError, match="the tuple 0129 has cell 9"):
         read_weights(path)
@@ -219,11 +213,12 @@ def test_the_networks_of_the_package_play_well(board, games, least):
 
 def test_the_networks_of_the_package_are_small():
     found = {path.name: path.stat().st_size for path in SHIPPED.iterdir()}
-    assert set(found) == {"3x3.safetensors", "4x4.safetensors"}
-    assert sum(found.values()) < 25e6
+    assert {"ntuple-3x3.safetensors", "ntuple-4x4.safetensors"} <= set(found)
+    assert sum(size for name, size in found.items() if name.startswith("ntuple")) < 25e6
+    assert sum(size for name, size in found.items() if not name.startswith("ntuple")) < 10e6
     for name in found:
         facts = read_facts(SHIPPED / name)
-        assert facts["board"] == name.split(".")[0] and facts["packed"]["step"] > 0
+        assert f"{facts['kind']}-{facts['board']}.safetensors" == name and facts["packed"]
 
 
 class OneByOne(NTuple):

@@ -14,9 +14,10 @@ import pytest
 from conftest import run_command
 
 from lab2048.cli_train import counted
+from lab2048.learn import folder as folder_module
 from lab2048.learn import runs as runs_module
-from lab2048.learn.runs import read_log
-from lab2048.learn.weights import FILE, network_folder, read_facts
+from lab2048.learn.files import FILE, network_folder, read_facts
+from lab2048.learn.folder import read_log
 
 slow = pytest.mark.slow
 
@@ -137,14 +138,14 @@ def test_no_room_on_the_disk(own_home, command, monkeypatch):
     assert code == 1 and "the network may need 419 kB" in err and "1 kB is free" in err
     monkeypatch.undo()
     monkeypatch.setenv("LAB2048_HOME", str(own_home))
-    monkeypatch.setattr(runs_module, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(folder_module, "SAVE_SECONDS", 0.0)
     real = runs_module.write_weights
     monkeypatch.setattr(runs_module, "write_weights", failing_once(real))
     code, _, err = command(*FEW, "--episodes", "300", "--block", "100", "--out", "a")
     assert code == 0 and "the network cannot be saved now" in err and "No space left" in err
     assert read_facts(network_folder("a") / FILE)["games"] == 300
-    monkeypatch.setattr(runs_module, "SAVE_SECONDS", 300.0)
-    monkeypatch.setattr(runs_module, "PAUSE", 0.0)
+    monkeypatch.setattr(folder_module, "SAVE_SECONDS", 300.0)
+    monkeypatch.setattr(folder_module, "PAUSE", 0.0)
     monkeypatch.setattr(runs_module, "write_weights", failing_once(real))
     code, _, err = command(*FEW, "--episodes", "300", "--block", "100", "--out", "b")
     assert code == 0 and err.count("the network cannot be saved now") == 1
@@ -167,7 +168,7 @@ def failing_once(write):
 @slow
 def test_what_is_killed_goes_on(warm_home):
     code = (
-        "import sys\nfrom lab2048.learn import runs\nruns.SAVE_SECONDS = 0.1\n"
+        "import sys\nfrom lab2048.learn import folder\nfolder.SAVE_SECONDS = 0.1\n"
         "sys.argv = ['lab2048', *sys.argv[1:]]\nfrom lab2048.cli import main\nmain()\n"
     )
     arguments = ["train", "ntuple", "--board", "3x3", "--network", "012 345", "--out", "k"]

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
 import typer
 
 from lab2048.cli_evaluate import progress_bar, say, table_for
 from lab2048.game import P4
-from lab2048.options import JsonOption
+from lab2048.options import JsonOption, counted
 from lab2048.wording import size
 
 if TYPE_CHECKING:
     from lab2048.game import Rules
     from lab2048.lanes import Counts
+    from lab2048.learn.folder import Record
     from lab2048.learn.ntuple import Network
-    from lab2048.learn.runs import Goal, Record
+    from lab2048.learn.runs import Goal
     from lab2048.learn.training import Settings, Training
     from lab2048.solve.table import Table
 
@@ -33,22 +32,6 @@ app = typer.Typer(help="Train a player, or list and pack what was trained.", no_
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """What asks a process to end; Windows does not have all of them."""
-LEVELS, VISITS = 20_000, 3
-"""How finely a packed network rounds what boards are worth, and how often a weight was visited at
-least: on 4x4 and 3x3 that costs nothing (docs/results.md)."""
-FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
-
-
-def counted(text: str) -> int:
-    """A number of games such as 5000, 200k or 1.5M."""
-    found = re.fullmatch(r"([0-9]+\.?[0-9]*)([kKmM]?)", text.strip())
-    value = Decimal(found[1]) * FACTORS[found[2].lower()] if found else Decimal(0)
-    if not 1 <= value <= 10**12 or value != int(value):
-        raise ValueError(f"a number of games is such as 5000, 200k or 1M, not {text[:40]!r}")
-    return int(value)
-
-
-# -- train ntuple --------------------------------------------------------------------------------
 
 
 @app.command()
@@ -109,7 +92,6 @@ def ntuple(  # noqa: PLR0913, PLR0917
 
     Stop it with Ctrl-C; --resume goes on. What was learnt plays as ntuple:NAME.
     """
-    from lab2048.home import check_target
     from lab2048.learn.runs import Goal
     from lab2048.learn.truth import distance
 
@@ -121,10 +103,7 @@ def ntuple(  # noqa: PLR0913, PLR0917
         counted(episodes) if episodes is not None else None,
         60 * minutes if minutes is not None else None,
     )
-    if plot is not None:
-        if plot.suffix not in (".svg", ".png", ".pdf"):
-            raise ValueError(f"a picture is .svg, .png or .pdf, not {plot.name[:40]!r}")
-        check_target(plot)
+    check_plot(plot)
     given = {
         "board": board, "p4": p4, "network": network, "method": method, "rate": rate,
         "initial": initial, "gamma": gamma, "epsilon": epsilon, "order": order, "seed": seed,
@@ -153,6 +132,16 @@ def ntuple(  # noqa: PLR0913, PLR0917
         say(f"wrote {plot}")
 
 
+def check_plot(path: Path | None) -> None:
+    """A `ValueError` unless a picture can be drawn there, if one is asked for."""
+    from lab2048.home import check_target
+
+    if path is not None:
+        if path.suffix not in (".svg", ".png", ".pdf"):
+            raise ValueError(f"a picture is .svg, .png or .pdf, not {path.name[:40]!r}")
+        check_target(path)
+
+
 def table_against(name: str, rules: Rules) -> Table:
     """The table of the board, which is made now if that takes no time, or another by its name."""
     from lab2048.solve.optimal import ON_THE_FLY
@@ -165,6 +154,12 @@ def table_against(name: str, rules: Rules) -> Table:
     found = table_for(rules, None if name == rules.name else name)
     assert found is not None
     return found
+
+
+class Stoppable(Protocol):
+    """A training that ends in good order when it is told to."""
+
+    stopped: bool
 
 
 class Plan(NamedTuple):
@@ -180,8 +175,9 @@ def planned(
     given: dict[str, Any], out: str | None, resume: bool, run: int, runs: int, threads: int | None
 ) -> Plan:
     """What the options ask for, or a `ValueError`."""
+    from lab2048.learn.files import FILE, network_folder
     from lab2048.learn.training import Settings, Training
-    from lab2048.learn.weights import FILE, network_folder, read_facts, read_weights
+    from lab2048.learn.weights import read_about, read_weights
 
     settings = None if resume and out else settings_of(given, run)
     if out is None:
@@ -192,7 +188,7 @@ def planned(
     if not path.exists():
         first = network_folder(f"{out}-1") / FILE
         if resume and run > 0 and first.exists():  # stopped before it was begun
-            before = Settings.from_facts(read_facts(first))
+            before = Settings.from_facts(read_about(first))
             settings = replace(before, seed=before.seed + run)
         elif resume:
             raise ValueError(f"there is no network {name} to go on with")
@@ -200,7 +196,7 @@ def planned(
         return Plan(name, settings, partial(Training, settings, threads), True)
     if not resume:
         raise there_already(name)
-    settings = resumed_settings(read_facts(path), given, name, run)
+    settings = resumed_settings(read_about(path), given, name, run)
     return Plan(
         name,
         settings,
@@ -257,8 +253,9 @@ def train(
     plan: Plan, goal: Goal, block: str | None, measure: Callable[[Training], Record] | None
 ) -> dict[str, Any]:
     """Train, with progress on stderr; what is known about it at the end."""
-    from lab2048.learn.runs import alone, block_size, check_room
-    from lab2048.learn.weights import FILE, network_folder
+    from lab2048.learn.files import FILE, network_folder
+    from lab2048.learn.folder import alone
+    from lab2048.learn.runs import block_size, check_room
 
     folder = network_folder(plan.name)
     games = block_size(block, goal, measure is not None)
@@ -313,7 +310,7 @@ def train_on(
 
 
 @contextmanager
-def stopping(training: Training) -> Iterator[None]:
+def stopping(training: Stoppable) -> Iterator[None]:
     """Let Ctrl-C end a training in good order, or what else asks it to; the second time at once.
 
     What is ignored, as by nohup, still is.
@@ -426,85 +423,3 @@ def show_runs(results: list[dict[str, Any]]) -> None:
         grid.add_row(f"{point.games:,}", f"{point.mean:,.1f}", f"{point.half:,.1f}")
     console.print(grid)
     console.print(f"{len(results)} trainings; +/-: 95% across them")
-
-
-# -- what was trained ----------------------------------------------------------------------------
-
-
-@app.command("list")
-def list_networks(as_json: JsonOption = False) -> None:
-    """List the networks that were trained."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as Grid
-
-    from lab2048.learn.weights import FILE, networks_folder, read_facts
-
-    found: dict[str, dict[str, Any]] = {}
-    for path in sorted(networks_folder().glob(f"*/{FILE}")):
-        try:
-            facts = read_facts(path)
-            keys = ("board", "tuples", "method", "order", "games", "seconds")
-            found[path.parent.name] = {key: facts[key] for key in keys}
-        except (ValueError, OSError) as error:
-            found[path.parent.name] = {"error": str(error)}
-        found[path.parent.name]["bytes"] = path.stat().st_size
-    if as_json:
-        print(json.dumps(found))
-        return
-    console = Console(highlight=False)
-    if not found:
-        console.print("none yet; lab2048 train ntuple --board 3x3 --episodes 20k makes one")
-        return
-    grid = Grid(box=box.SIMPLE)
-    for heading in ("name", "board", "tuples", "method", "games", "hours", "size"):
-        grid.add_column(heading, justify="left" if heading in ("name", "tuples") else "right")
-    for name, facts in found.items():
-        if "error" in facts:
-            grid.add_row(name, "", facts["error"], "", "", "", size(facts["bytes"]))
-            continue
-        grid.add_row(
-            name, facts["board"], " ".join(facts["tuples"]), facts["method"],
-            f"{facts['games']:,}", f"{facts['seconds'] / 3600:.2f}", size(facts["bytes"]),
-        )  # fmt: skip
-    console.print(grid)
-
-
-@app.command()
-def pack(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A network that was trained.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")],
-    step: Annotated[
-        float | None,
-        typer.Option("--step", help="Round weights to multiples of it; 16 on 4x4, less elsewhere."),
-    ] = None,
-    visits: Annotated[
-        int | None,
-        typer.Option("--visits", min=1, help="Leave out what was visited less often; 3 for tc."),
-    ] = None,
-) -> None:
-    """Write a network to a file that is as small as it gets. It plays, but does not learn."""
-    from lab2048.home import check_target
-    from lab2048.learn.training import usual_initial
-    from lab2048.learn.weights import (
-        FILE,
-        network_folder,
-        networks_folder,
-        read_weights,
-        write_packed,
-    )
-
-    if file.suffix != ".safetensors":
-        raise ValueError(f"the name of the file ends in .safetensors, not {file.name[:40]!r}")
-    if step is not None and not 0 < step < 1e6:
-        raise ValueError(f"--step is a number above 0, not {step:g}")
-    if file.resolve().is_relative_to(networks_folder().resolve()):
-        raise ValueError(f"{file} is among the networks that learn, and what is packed does not")
-    check_target(file)
-    path = network_folder(name) / FILE
-    if not path.exists():
-        raise ValueError(f"there is no network {name}; lab2048 train list shows what there is")
-    stored = read_weights(path, learning=True)
-    usual = VISITS if stored.facts["method"] == "tc" and stored.stride > 1 else 1
-    write_packed(file, stored, step or usual_initial(stored.rules) / LEVELS, visits or usual)
-    print(f"wrote {file}: {size(file.stat().st_size)}; it plays as ntuple:{file}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,52 +59,114 @@ def score_of(record: Record, exact: bool) -> float:
     return float(record["exact"]["mean"] if exact else record["mean"])
 
 
-def plot_curves(
-    methods: Mapping[str, Sequence[Sequence[Record]]], path: Path, perfect: float | None = None
-) -> None:
-    """Draw the curve of each method, the mean of its runs with the interval, into a file."""
-    curves = {name: curve(runs) for name, runs in methods.items()}
-    if not all(curves.values()):
-        raise ValueError("there is no curve to draw: no block of games is in the log of every run")
+@contextmanager
+def picture(path: Path, panels: int = 1) -> Iterator[list[Any]]:
+    """Axes side by side to draw into; the file is written when that is done."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
     from lab2048.home import replacing
-    from lab2048.palette import line_style
     from lab2048.solve.plots import STYLE
 
     with mpl.rc_context({**STYLE, "svg.hashsalt": "lab2048"}):
-        figure = Figure(figsize=(8, 5))
-        axes = figure.subplots()
+        figure = Figure(figsize=(8, 5) if panels == 1 else (5 * panels, 4), layout="tight")
+        found = figure.subplots(1, panels, squeeze=False)[0].tolist()
+        for axes in found:
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        yield found
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            kind = path.suffix.lstrip(".").lower() or "svg"
+            about = {"Date": None} if kind == "svg" else None
+            figure.savefig(temporary, format=kind, bbox_inches="tight", metadata=about)
+
+
+def draw_perfect(axes: Any, perfect: float | None) -> None:
+    """A line for what perfect play is worth, if that is known; scores begin at 0."""
+    from matplotlib.ticker import FuncFormatter
+
+    if perfect is not None:
+        axes.axhline(perfect, color="#7f7f7f", ls="--", lw=1)
+        axes.annotate(
+            f"perfect play, {perfect:,.1f}", (1, perfect), xycoords=("axes fraction", "data"),
+            xytext=(0, 4), textcoords="offset points", ha="right", fontsize=8, color="#555",
+        )  # fmt: skip
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+
+
+def plot_curves(
+    methods: Mapping[str, Sequence[Sequence[Record]]], path: Path, perfect: float | None = None
+) -> None:
+    """Draw the curve of each method, the mean of its runs with the interval, into a file."""
+    from lab2048.palette import line_style
+
+    curves = {name: curve(runs) for name, runs in methods.items()}
+    if not all(curves.values()):
+        raise ValueError("there is no curve to draw: no block of games is in the log of every run")
+    with picture(path) as (axes,):
         for number, (name, points) in enumerate(curves.items()):
             games, mean = [p.games for p in points], np.array([p.mean for p in points])
             half = np.nan_to_num(np.array([p.half for p in points]))
-            look = line_style(number)
-            axes.fill_between(
-                games, mean - half, mean + half, color=look["color"], alpha=0.15, lw=0
-            )
-            axes.plot(games, mean, label=name, **look)
+            draw_band(axes, games, mean - half, mean + half, number)
+            axes.plot(games, mean, label=name, **line_style(number))
         axes.set_xscale("log")
-        if perfect is not None:
-            axes.axhline(perfect, color="#7f7f7f", ls="--", lw=1)
-            axes.annotate(
-                f"perfect play, {perfect:,.1f}", (1, perfect), xycoords=("axes fraction", "data"),
-                xytext=(0, 4), textcoords="offset points", ha="right", fontsize=8, color="#555",
-            )  # fmt: skip
-        axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+        draw_perfect(axes, perfect)
         axes.set_xlabel("games of training")
         exact = all(map(are_exact, methods.values()))
         axes.set_ylabel("exact mean score" if exact else "mean score of the last block")
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            kind = path.suffix.lstrip(".").lower() or "svg"
-            figure.savefig(
-                temporary,
-                format=kind,
-                bbox_inches="tight",
-                metadata={"Date": None} if kind == "svg" else None,
-            )
+
+
+def draw_band(axes: Any, xs: ArrayLike, low: ArrayLike, high: ArrayLike, number: int) -> None:
+    """The interval of a line, in its colour."""
+    from lab2048.palette import line_style
+
+    color = line_style(number)["color"]
+    axes.fill_between(xs, low, high, color=color, alpha=0.15, lw=0)
+
+
+def plot_epochs(networks: Mapping[str, Sequence[Record]], path: Path) -> None:
+    """Draw loss and accuracy of networks by epoch, and what tests say if there are any."""
+    from lab2048.palette import line_style
+
+    with picture(path, panels=2) as panels:
+        for axes, key in zip(panels, ("loss", "accuracy"), strict=True):
+            lines = [(name, key, records) for name, records in networks.items()]
+            lines += [(f"{n}, test", f"test_{key}", records) for n, records in networks.items()]
+            for number, (label, each, records) in enumerate(lines):
+                points = [(record["epoch"], record[each]) for record in records if each in record]
+                if points:
+                    axes.plot(*zip(*points, strict=True), label=label, **line_style(number))
+            axes.set_xlabel("epoch")
+            axes.set_ylabel("share of moves that are right" if key == "accuracy" else "loss")
+        panels[0].legend()
+
+
+def plot_self_play(
+    networks: Mapping[str, Sequence[Record]], path: Path, perfect: float | None = None
+) -> None:
+    """Draw the mean score of self-play by moves, and that of the policy without search."""
+    from lab2048.palette import line_style
+
+    with picture(path) as (axes,):
+        number = 0
+        for name, records in networks.items():
+            moves = [record["moves"] for record in records]
+            label = f"{name}, self-play with search"
+            axes.plot(moves, [r["mean"] for r in records], label=label, **line_style(number))
+            number += 1
+            bare = [
+                (r["moves"], r["bare"]["mean"], *r["bare"]["ci95"]) for r in records if "bare" in r
+            ]
+            if bare:
+                xs, means, low, high = zip(*bare, strict=True)
+                draw_band(axes, xs, low, high, number)
+                axes.plot(xs, means, label=f"{name}, policy alone", **line_style(number))
+                number += 1
+        draw_perfect(axes, perfect)
+        axes.set_xlabel("moves of self-play")
+        axes.set_ylabel("mean score")
+        axes.legend(loc="lower right")

@@ -38,22 +38,14 @@ from lab2048.board import (
 from lab2048.board import Table as Slides
 from lab2048.game import Game, Rules
 from lab2048.jit import Kernels, U, kernel
+from lab2048.learn.files import find_network
 from lab2048.learn.ntuple import Network, Weights, network_kernels, value
 from lab2048.learn.td import four_moves, mean_state
-from lab2048.learn.weights import (
-    FILE,
-    SUFFIX,
-    Stored,
-    network_folder,
-    networks_folder,
-    read_weights,
-)
+from lab2048.learn.weights import KIND, Stored, read_weights
 from lab2048.player import Bytes, Floats, Moves, PlayerError, option
 from lab2048.search.expectimax import BEST_MOVES, DEEPEST, Searcher, add_search
 from lab2048.search.steps import steps
 
-SHIPPED = Path(__file__).parent / "networks"
-"""The networks of the package, a file for each board."""
 WELL = 0.8
 """A tile is known well if at least this share of the last games of a training reached it."""
 
@@ -273,27 +265,9 @@ def _loaded(path: Path, changed: tuple[int, int]) -> Stored:
 
 def load_network(name: str, rules: Rules) -> Stored:
     """The network that was trained under a name, or the package's own for a board."""
-    path = find_network(name, rules.name)
+    path = find_network(name, KIND, rules.name)
     found = path.stat()
     return _loaded(path.resolve(), (found.st_mtime_ns, found.st_ino))
-
-
-def find_network(name: str, board: str) -> Path:
-    """The file of a network: of the one that was trained under a name, or the package's own."""
-    if name:
-        path = Path(name) if name.endswith(SUFFIX) else network_folder(name) / FILE
-        if not path.exists():
-            known = sorted(each.parent.name for each in networks_folder().glob(f"*/{FILE}"))
-            there = f"there is {', '.join(known[:20])}" if known else "none was trained yet"
-            raise PlayerError(f"there is no network {name[:60]}; {there}")
-        return path
-    path = SHIPPED / f"{board}{SUFFIX}"
-    if not path.exists():
-        raise PlayerError(
-            f"there is no network for {board} in the package; train one with `lab2048 train ntuple "
-            f"--board {board} --out NAME`, and it plays as ntuple:NAME"
-        )
-    return path
 
 
 @dataclass(frozen=True, eq=False)

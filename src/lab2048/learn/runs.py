@@ -1,43 +1,28 @@
-"""A training and its folder: blocks of games until the goal is reached, logs and checkpoints.
-
-The folder of a training has `weights.safetensors`, the network with all that it takes to go on,
-written anew every few minutes; `log.jsonl`, a line for each block of games; and what TensorBoard
-reads, if that is installed.
-"""
+"""A training of an n-tuple network: blocks of games until the goal is reached."""
 
 from __future__ import annotations
 
 import errno
-import json
 import math
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from lab2048.home import locked, naming, write_atomically
 from lab2048.lanes import Counts
+from lab2048.learn.files import FILE
+from lab2048.learn.folder import Logs, Record, Saver
 from lab2048.learn.training import SHARE, DivergedError, Training, reach_of
-from lab2048.learn.weights import FILE, write_weights
+from lab2048.learn.weights import write_weights
 from lab2048.wording import size
 
-LOG, LOCK = "log.jsonl", "lock"
-SAVE_SECONDS = 300.0
-"""How often the network is written to disk, at least; and how much can be lost."""
-TRIES, PAUSE = 6, 10.0
-"""How often it is tried again at the end if that fails, and after how many seconds."""
 SLICE = 1000
 """So many games are played before anything else is looked at, such as the time."""
 VISITED = 0.4
 """The share of the weights that a long training of a large network visits, at most."""
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -108,88 +93,6 @@ def summary(results: Counts, training: Training, seconds: float) -> Record:
     }
 
 
-class Logs:
-    """The lines of a training, and what TensorBoard reads. A failed write never ends a training."""
-
-    def __init__(self, folder: Path, games: int, say: Callable[[str], object]) -> None:
-        self._path = folder / LOG
-        self._say = say
-        self._failed = False
-        self.records = read_log(folder, games)
-        self._guard(self._rewrite)
-        self._board: Any = None
-        with suppress(Exception):  # it is not there, or does not fit what is
-            from lab2048.learn.tensorboard import Writer
-
-            self._guard(lambda: setattr(self, "_board", Writer(folder / "tensorboard", games)))
-
-    def add(self, record: Record) -> None:
-        """Write a record."""
-        self.records.append(record)
-        if self._failed:  # there may be half a line
-            self._guard(self._rewrite)
-        else:
-            self._guard(self._append, record)
-        if self._board is not None:
-            self._guard(self._board.add, record)
-
-    def complete(self, more: Callable[[], Record]) -> None:
-        """Add to the last record what is missing."""
-        self.records[-1].update(more())
-        self._guard(self._rewrite)
-
-    def close(self) -> None:
-        """Nothing more will be written."""
-        if self._board is not None:
-            self._guard(self._board.close)
-
-    def _rewrite(self) -> None:
-        """Begin the file with what is known; what came after the checkpoint is forgotten."""
-        text = "".join(json.dumps(record) + "\n" for record in self.records)
-        write_atomically(self._path, text)
-
-    def _append(self, record: Record) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-
-    def _guard(self, write: Callable[..., object], *args: Any) -> None:
-        """Write, or say once that it cannot be done."""
-        try:
-            with naming(self._path):
-                write(*args)
-        except OSError as error:
-            if not self._failed:
-                self._say(f"the log cannot be written: {error.filename}: {error.strerror}")
-            self._failed = True
-
-
-def read_log(folder: Path, games: int) -> list[Record]:
-    """The records of a training up to a number of games; what is damaged is left out."""
-    found = []
-    with suppress(OSError):
-        for line in (folder / LOG).read_text("utf-8", "replace").splitlines():
-            with suppress(ValueError, KeyError, TypeError):
-                record = json.loads(line)
-                if 0 < record["games"] <= games and is_whole(record):
-                    found.append(record)
-    return found
-
-
-def is_whole(record: Record) -> bool:
-    """Whether a record has what curves are drawn of."""
-    means = [record["mean"], record["exact"]["mean"] if "exact" in record else 0.0]
-    return all(isinstance(each, int | float) and math.isfinite(each) for each in means)
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Be the only one who trains what is in a folder."""
-    with locked(folder / LOCK, f"the network {folder.name}"):
-        for part in folder.glob("*.part"):  # of one that was killed
-            part.unlink(missing_ok=True)
-        yield
-
-
 def check_room(training: Training, folder: Path) -> None:
     """An `OSError` if there is no room for the network beside an older one."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
@@ -215,7 +118,11 @@ def run(
     `tell` hears of every block, `progress` more often. `measure` adds to what is logged. Whatever
     goes wrong, what was learnt until then is kept.
     """
-    logs, saver = Logs(folder, training.games, say), Saver(folder / FILE, say)
+
+    def write() -> None:
+        write_weights(folder / FILE, training.stored())
+
+    logs, saver = Logs(folder, training.games, say), Saver(write, say)
     try:
         if measure is not None and is_unmeasured(logs.records, training):
             logs.complete(lambda: measure(training))
@@ -224,16 +131,16 @@ def run(
                 record.update(measure(training))
             logs.add(record)
             tell(record)
-            saver.save_now_and_then(training)
+            if not training.stopped:
+                saver.save_now_and_then()
     except DivergedError:
         raise
     except BaseException:
-        with suppress(OSError, MemoryError, ValueError):
-            write_weights(folder / FILE, training.stored())
+        saver.rescue()
         raise
     finally:
         logs.close()
-    saver.save_at_last(training)
+    saver.save_at_last()
     return logs.records
 
 
@@ -256,41 +163,8 @@ def blocks(
         while training.games < end and goal.share(training) < 1 and not training.stopped:
             training.enter(goal.share(training))
             parts.append(training.block(min(end, goal.pause(training)) - training.games, progress))
-            if training.games < end:  # a whole block is logged first
-                saver.save_now_and_then(training)
+            if training.games < end and not training.stopped:  # a whole block is logged first
+                saver.save_now_and_then()
         if sum(map(len, parts)):
             results = np.concatenate(parts)
             yield summary(results, training, training.seconds - began)
-
-
-class Saver:
-    """Writes the network every few minutes; if that fails, it is tried again the next time."""
-
-    def __init__(self, path: Path, say: Callable[[str], object]) -> None:
-        self._path, self._say, self._last = path, say, time.monotonic()
-
-    def save_now_and_then(self, training: Training) -> None:
-        """Write the network if it is time to."""
-        if time.monotonic() - self._last < SAVE_SECONDS or training.stopped:
-            return
-        self._try_to_save(training)
-
-    def save_at_last(self, training: Training) -> None:
-        """Write the network; if that fails, it is tried again for a while."""
-        for _ in range(TRIES):
-            if self._try_to_save(training):
-                return
-            time.sleep(PAUSE)
-        write_weights(self._path, training.stored())
-
-    def _try_to_save(self, training: Training) -> bool:
-        """Write the network, or say why not."""
-        try:
-            write_weights(self._path, training.stored())
-        except (OSError, MemoryError) as error:
-            why = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
-            self._say(f"the network cannot be saved now: {why}")
-            return False
-        finally:
-            self._last = time.monotonic()
-        return True

@@ -17,13 +17,14 @@ from tensorboard.summary.writer.record_writer import (  # type: ignore[import-un
 
 
 class Writer:
-    """Writes the numbers of records, by games.
+    """Writes the numbers of records, by games or what else is counted.
 
     At once, so that whoever calls learns of a full disk; TensorBoard's own writer has a thread that
     dies of it.
     """
 
-    def __init__(self, folder: Path, games: int) -> None:
+    def __init__(self, folder: Path, done: int, counted: str = "games") -> None:
+        self._counted = counted
         folder.mkdir(parents=True, exist_ok=True)
         name = f"events.out.tfevents.{time.time_ns()}.lab2048"
         self._file = (folder / name).open("wb")
@@ -31,7 +32,7 @@ class Writer:
         self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
         # what another file says about later games was lost with them
         start = SessionLog(status=SessionLog.START)
-        self._write(Event(wall_time=time.time(), step=games + 1, session_log=start))
+        self._write(Event(wall_time=time.time(), step=done + 1, session_log=start))
 
     def _write(self, event: Any) -> None:
         self._records.write(event.SerializeToString())
@@ -42,9 +43,10 @@ class Writer:
         values = [
             Summary.Value(tag=tag, simple_value=value)
             for tag, value in flat(record).items()
-            if tag != "games"
+            if tag != self._counted
         ]
-        event = Event(wall_time=time.time(), step=record["games"], summary=Summary(value=values))
+        step = record[self._counted]
+        event = Event(wall_time=time.time(), step=step, summary=Summary(value=values))
         self._write(event)
 
     def close(self) -> None:

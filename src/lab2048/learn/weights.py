@@ -8,10 +8,7 @@ also has `coherence`, the three other numbers of each. A *packed* network has `c
 
 from __future__ import annotations
 
-import errno
-import json
 import lzma
-import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,21 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.game import Rules
-from lab2048.home import home, replacing
+from lab2048.learn.files import Facts, read_tensors, write_tensors
 from lab2048.learn.ntuple import Network, Weights, new_weights
 
-FORMAT = 1
-SUFFIX = ".safetensors"
-FILE = f"weights{SUFFIX}"
-KEY, CRC = "lab2048", "crc32"
-"""What is known about a network is in the file's metadata under these names: JSON, its checksum."""
+KIND = "ntuple"
 FACTS = {
     "board": str, "p4": float, "tuples": list, "method": str, "rule": str, "order": str,
     "rate": float, "rates": list, "initial": float, "gamma": float, "epsilon": float, "seed": int,
-    "games": int, "moves": int, "seconds": float, "phase": int, "reach": dict, "checksums": dict,
+    "games": int, "moves": int, "seconds": float, "phase": int, "reach": dict,
 }  # fmt: skip
-
-Tensors = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,18 +52,6 @@ class Stored:
         return Stored(self.network, weights, 1, self.facts)
 
 
-def networks_folder() -> Path:
-    """The folder of all networks that were trained."""
-    return home() / "networks"
-
-
-def network_folder(name: str) -> Path:
-    """The folder of a network that was trained, by its name."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}", name) or name.endswith(SUFFIX):
-        raise ValueError(f"a network's name is of letters, digits and . _ + -, not {name[:40]!r}")
-    return networks_folder() / name
-
-
 # -- write ---------------------------------------------------------------------------------------
 
 
@@ -87,7 +66,7 @@ def write_weights(path: Path, stored: Stored) -> None:
     tensors = {"visited": _bits(flags), "weights": np.ascontiguousarray(found[:, 0])}
     if stored.stride > 1:
         tensors["coherence"] = np.ascontiguousarray(found[:, 1:])
-    _write(path, stored, tensors, {})
+    write_tensors(path, KIND, stored.facts, tensors)
 
 
 def write_packed(path: Path, stored: Stored, step: float, visits: int = 1) -> None:
@@ -110,8 +89,8 @@ def write_packed(path: Path, stored: Stored, step: float, visits: int = 1) -> No
         flags &= records[:, -1] >= visits
     planes = rounded[flags].astype("<i2").view(np.uint8).reshape(-1, 2).T
     codes = lzma.compress(planes.tobytes(), lzma.FORMAT_XZ, preset=6)
-    packed = {"step": step, "visits": visits}
-    _write(path, stored, {"visited": _bits(flags), "codes": _bytes(codes)}, {"packed": packed})
+    facts = {**stored.facts, "packed": {"step": step, "visits": visits}}
+    write_tensors(path, KIND, facts, {"visited": _bits(flags), "codes": _bytes(codes)})
 
 
 def _bytes(data: bytes) -> NDArray[np.uint8]:
@@ -124,36 +103,13 @@ def _bits(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
     return _bytes(zlib.compress(np.packbits(flags, bitorder="little").tobytes(), 1))
 
 
-def _write(path: Path, stored: Stored, tensors: Tensors, more: dict[str, Any]) -> None:
-    """Write tensors, with all about the network as their metadata."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
-    facts = {
-        "format": FORMAT,
-        "kind": "ntuple",
-        **stored.facts,
-        "checksums": {name: zlib.crc32(tensor.data) for name, tensor in tensors.items()},
-        **more,
-    }
-    with replacing(path) as temporary:
-        temporary.touch()
-        mode = temporary.stat().st_mode
-        try:
-            text = json.dumps(facts)
-            save_file(tensors, temporary, metadata={KEY: text, CRC: str(zlib.crc32(text.encode()))})
-        except SafetensorError as error:  # which is what it makes of a full disk
-            raise OSError(errno.EIO, str(error), str(path)) from error
-        temporary.chmod(mode)  # safetensors lets nobody else read it
-
-
 # -- read ----------------------------------------------------------------------------------------
 
 
 def read_weights(path: Path, learning: bool = False) -> Stored:
     """A network from a file; with all that it takes to go on learning, if asked for."""
     try:
-        facts, tensors = _read(path, {"coherence"} if not learning else set())
+        facts, tensors = read_tensors(path, KIND, FACTS, () if learning else ("coherence",))
         rules = Rules.parse(facts["board"], facts["p4"])
         network = Network.of(" ".join(facts["tuples"]), rules)
         if "codes" in tensors:
@@ -182,39 +138,6 @@ def _unpacked(codes: NDArray[np.uint8], step: float) -> Weights:
     return np.ascontiguousarray(planes.T).view("<i2")[:, 0] * np.float32(step)
 
 
-def read_facts(path: Path) -> dict[str, Any]:
-    """All that is known about a network, without its weights."""
-    return _read(path, {"weights", "coherence", "visited", "codes"})[0]
-
-
-def _read(path: Path, leave: set[str]) -> tuple[dict[str, Any], Tensors]:
-    """What is known about a network, and its tensors but for some."""
-    from safetensors import SafetensorError, safe_open
-
-    path.open("rb").close()  # for what is wrong with that, in words
-    try:
-        with safe_open(path, "numpy") as file:
-            facts = _facts(path, file.metadata() or {})
-            tensors = {name: file.get_tensor(name) for name in set(file.keys()) - leave}
-    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is damaged, or no safetensors file: {error}") from None
-    for name, tensor in tensors.items():
-        if name not in facts["checksums"] or zlib.crc32(tensor.data) != facts["checksums"][name]:
-            raise ValueError(f"{path} is damaged: the checksum of {name} is wrong")
-    return facts, tensors
-
-
-def _facts(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
-    """What is known about a network, from the metadata of its file."""
-    text = metadata.get(KEY, "null")
-    facts = json.loads(text)
-    if not isinstance(facts, dict) or facts.get("kind") != "ntuple":
-        raise ValueError(f"{path} is not an n-tuple network of lab2048")
-    if facts.get("format") != FORMAT:
-        raise ValueError(f"{path} is of format {facts.get('format')}; {FORMAT} is known here")
-    if metadata.get(CRC) != str(zlib.crc32(text.encode())):
-        raise ValueError(f"{path} is damaged: the checksum of its metadata is wrong")
-    for name, kind in FACTS.items():
-        if type(facts.get(name)) is not kind:
-            raise ValueError(f"{path} is damaged: it does not say what {name} is")
-    return facts
+def read_about(path: Path) -> Facts:
+    """All that is known about an n-tuple network, without its weights."""
+    return read_tensors(path, KIND, FACTS, ("weights", "coherence", "visited", "codes"))[0]

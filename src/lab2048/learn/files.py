@@ -1,0 +1,148 @@
+"""Networks on disk: safetensors files with all about a network in their metadata.
+
+Every network that is trained has a folder of its own, by its name; the package brings some too.
+Metadata and tensors have checksums: what is damaged is told, not played.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import zlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from lab2048.home import home, replacing
+
+FORMAT = 1
+SUFFIX = ".safetensors"
+FILE = f"weights{SUFFIX}"
+KEY, CRC = "lab2048", "crc32"
+"""What is known about a network is in the file's metadata under these names: JSON, its checksum."""
+KINDS = {
+    "ntuple": "an n-tuple network",
+    "supervised": "a supervised network",
+    "zero": "a network of self-play",
+}
+"""What trains networks, and what they are."""
+TRAINING = ("adam.", "game.")
+"""How the names of tensors begin that only training needs."""
+SHIPPED = Path(__file__).parent / "networks"
+"""The networks of the package, a file for each kind and board."""
+
+Facts = dict[str, Any]
+Tensors = dict[str, NDArray[Any]]
+
+
+def networks_folder() -> Path:
+    """The folder of all networks that were trained."""
+    return home() / "networks"
+
+
+def network_folder(name: str) -> Path:
+    """The folder of a network that was trained, by its name."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}", name) or name.endswith(SUFFIX):
+        raise ValueError(f"a network's name is of letters, digits and . _ + -, not {name[:40]!r}")
+    return networks_folder() / name
+
+
+def shipped(kind: str, board: str) -> Path:
+    """Where the package's network of a kind for a board is, if there is one."""
+    return SHIPPED / f"{kind}-{board}{SUFFIX}"
+
+
+def find_network(name: str, kind: str, board: str) -> Path:
+    """The file of a network: of the one that was trained under a name, or the package's own."""
+    if name:
+        path = Path(name) if name.endswith(SUFFIX) else network_folder(name) / FILE
+        if not path.exists():
+            known = sorted(each.parent.name for each in networks_folder().glob(f"*/{FILE}"))
+            there = f"there is {', '.join(known[:20])}" if known else "none was trained yet"
+            raise ValueError(f"there is no network {name[:60]}; {there}")
+        return path
+    path = shipped(kind, board)
+    if not path.exists():
+        raise ValueError(
+            f"there is no {kind} network for {board} in the package; train one with `lab2048 train "
+            f"{kind} --board {board} --out NAME`, and it plays as {kind}:NAME"
+        )
+    return path
+
+
+def write_tensors(path: Path, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> None:
+    """Write a network, all of it or nothing, with all about it as metadata."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    sums = {name: zlib.crc32(tensor.data) for name, tensor in tensors.items()}
+    text = json.dumps({"format": FORMAT, "kind": kind, **facts, "checksums": sums})
+    with replacing(path) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode
+        try:
+            save_file(tensors, temporary, metadata={KEY: text, CRC: str(zlib.crc32(text.encode()))})
+        except SafetensorError as error:  # which is what it makes of a full disk
+            raise OSError(errno.EIO, str(error), str(path)) from error
+        temporary.chmod(mode)  # safetensors lets nobody else read it
+
+
+def read_tensors(
+    path: Path,
+    kind: str,
+    needed: Mapping[str, type],
+    leave: Collection[str] = (),
+) -> tuple[Facts, Tensors]:
+    """What is known about a network of a kind, with facts of these types, and its tensors.
+
+    Tensors whose names begin with one of `leave` are not read.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path.open("rb").close()  # for what is wrong with that, in words
+    try:
+        with safe_open(path, "numpy") as file:
+            facts = _facts(path, file.metadata() or {})
+            if facts["kind"] != kind:
+                raise ValueError(f"{path} is not {KINDS[kind]} of lab2048")
+            for name, type_ in needed.items():
+                if type(facts.get(name)) is not type_:
+                    raise ValueError(f"{path} is damaged: it does not say what {name} is")
+            names = [each for each in file.keys() if not each.startswith(tuple(leave))]  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is damaged, or no safetensors file: {error}") from None
+    for name, tensor in tensors.items():
+        if name not in facts["checksums"] or zlib.crc32(tensor.data) != facts["checksums"][name]:
+            raise ValueError(f"{path} is damaged: the checksum of {name} is wrong")
+    return facts, tensors
+
+
+def read_facts(path: Path) -> Facts:
+    """What is known about a network of any kind, without its weights."""
+    from safetensors import SafetensorError, safe_open
+
+    path.open("rb").close()
+    try:
+        with safe_open(path, "numpy") as file:
+            return _facts(path, file.metadata() or {})
+    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is damaged, or no safetensors file: {error}") from None
+
+
+def _facts(path: Path, metadata: dict[str, str]) -> Facts:
+    """What is known about a network, from the metadata of its file."""
+    text = metadata.get(KEY, "null")
+    facts = json.loads(text)
+    if not isinstance(facts, dict) or facts.get("kind") not in KINDS:
+        raise ValueError(f"{path} is not a network of lab2048")
+    if facts.get("format") != FORMAT:
+        raise ValueError(f"{path} is of format {facts.get('format')}; {FORMAT} is known here")
+    if metadata.get(CRC) != str(zlib.crc32(text.encode())):
+        raise ValueError(f"{path} is damaged: the checksum of its metadata is wrong")
+    if type(facts.get("checksums")) is not dict:
+        raise ValueError(f"{path} is damaged: it does not say what checksums is")
+    return facts

@@ -1,0 +1,151 @@
+"""The folder of a training: who may use it, its log, and the network that is saved now and then.
+
+There is `weights.safetensors`, the network with all that it takes to go on, written anew every few
+minutes; `log.jsonl`, a line for each part of the training; and what TensorBoard reads, if that is
+installed. Each line has a number that grows: of games, of epochs, or of moves.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from lab2048.home import locked, naming, write_atomically
+
+LOG, LOCK = "log.jsonl", "lock"
+SAVE_SECONDS = 300.0
+"""How often the network is written to disk, at least; and how much can be lost."""
+TRIES, PAUSE = 6, 10.0
+"""How often it is tried again at the end if that fails, and after how many seconds."""
+
+Record = dict[str, Any]
+
+
+class Logs:
+    """The lines of a training, and what TensorBoard reads. A failed write never ends a training."""
+
+    def __init__(
+        self, folder: Path, done: int, say: Callable[[str], object], counted: str = "games"
+    ) -> None:
+        self._path = folder / LOG
+        self._say = say
+        self._failed = False
+        self.records = read_log(folder, done, counted)
+        self._guard(self._rewrite)
+        self._board: Any = None
+        with suppress(Exception):  # it is not there, or does not fit what is
+            from lab2048.learn.tensorboard import Writer
+
+            self._guard(
+                lambda: setattr(self, "_board", Writer(folder / "tensorboard", done, counted))
+            )
+
+    def add(self, record: Record) -> None:
+        """Write a record."""
+        self.records.append(record)
+        if self._failed:  # there may be half a line
+            self._guard(self._rewrite)
+        else:
+            self._guard(self._append, record)
+        if self._board is not None:
+            self._guard(self._board.add, record)
+
+    def complete(self, more: Callable[[], Record]) -> None:
+        """Add to the last record what is missing."""
+        self.records[-1].update(more())
+        self._guard(self._rewrite)
+
+    def close(self) -> None:
+        """Nothing more will be written."""
+        if self._board is not None:
+            self._guard(self._board.close)
+
+    def _rewrite(self) -> None:
+        """Begin the file with what is known; what came after the checkpoint is forgotten."""
+        text = "".join(json.dumps(record) + "\n" for record in self.records)
+        write_atomically(self._path, text)
+
+    def _append(self, record: Record) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def _guard(self, write: Callable[..., object], *args: Any) -> None:
+        """Write, or say once that it cannot be done."""
+        try:
+            with naming(self._path):
+                write(*args)
+        except OSError as error:
+            if not self._failed:
+                self._say(f"the log cannot be written: {error.filename}: {error.strerror}")
+            self._failed = True
+
+
+def read_log(folder: Path, done: int, counted: str = "games") -> list[Record]:
+    """The records of a training up to a number of games; what is damaged is left out."""
+    found = []
+    with suppress(OSError):
+        for line in (folder / LOG).read_text("utf-8", "replace").splitlines():
+            with suppress(ValueError, KeyError, TypeError):
+                record = json.loads(line)
+                if 0 < record[counted] <= done and is_whole(record):
+                    found.append(record)
+    return found
+
+
+def is_whole(record: Record) -> bool:
+    """Whether a record has what curves are drawn of."""
+    drawn = [record["mean"] if "mean" in record else record["loss"]]
+    if "exact" in record:
+        drawn.append(record["exact"]["mean"])
+    return all(isinstance(each, int | float) and math.isfinite(each) for each in drawn)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Be the only one who trains what is in a folder."""
+    with locked(folder / LOCK, f"the network {folder.name}"):
+        for part in folder.glob("*.part"):  # of one that was killed
+            part.unlink(missing_ok=True)
+        yield
+
+
+class Saver:
+    """Writes the network every few minutes; if that fails, it is tried again the next time."""
+
+    def __init__(self, write: Callable[[], object], say: Callable[[str], object]) -> None:
+        self._write, self._say, self._last = write, say, time.monotonic()
+
+    def save_now_and_then(self) -> None:
+        """Write the network if it is time to."""
+        if time.monotonic() - self._last >= SAVE_SECONDS:
+            self._try_to_save()
+
+    def save_at_last(self) -> None:
+        """Write the network; if that fails, it is tried again for a while."""
+        for _ in range(TRIES):
+            if self._try_to_save():
+                return
+            time.sleep(PAUSE)
+        self._write()
+
+    def rescue(self) -> None:
+        """Write the network if that can be done, whatever has happened."""
+        with suppress(OSError, MemoryError, ValueError):
+            self._write()
+
+    def _try_to_save(self) -> bool:
+        """Write the network, or say why not."""
+        try:
+            self._write()
+        except (OSError, MemoryError) as error:
+            why = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+            self._say(f"the network cannot be saved now: {why}")
+            return False
+        finally:
+            self._last = time.monotonic()
+        return True

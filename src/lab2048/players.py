@@ -25,6 +25,8 @@ PLAYERS = {
     "montecarlo": "lab2048.search.rollout:MonteCarlo",
     "mcts": "lab2048.search.mcts:TreeSearch",
     "ntuple": "lab2048.learn.play:NTuple",
+    "supervised": "lab2048.learn.neural:Supervised",
+    "zero": "lab2048.learn.neural:Zero",
     "optimal": "lab2048.solve.optimal:Optimal",
 }
 """Where the class of each player is; it is imported when it is needed."""

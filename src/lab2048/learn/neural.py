@@ -1,0 +1,235 @@
+"""The players that ask neural networks: `supervised` by the vote of a board's images, `zero` by
+a tree search.
+
+Torch is imported when the first of them is made.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab2048.board import Words
+from lab2048.jit import kernel
+from lab2048.learn.encoding import ON_IMAGE, images, legal_moves, symmetries, upright
+from lab2048.learn.files import TRAINING, Facts, find_network, read_facts, read_tensors
+from lab2048.player import Floats, Player, PlayerError, option
+
+if TYPE_CHECKING:
+    from lab2048.learn.forest import Searches
+
+Singles = NDArray[np.float32]
+
+BACKUPS = ("best", "mean")
+TOGETHER = 512
+"""Boards that a network is asked about at a time, where there are so many games."""
+
+
+def torch_module(name: str) -> ModuleType:
+    """A module of `learn` that needs torch."""
+    import importlib
+
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise ImportError("neural networks need torch: pip install 'lab2048[neural]'") from None
+    return importlib.import_module(f"lab2048.learn.{name}")
+
+
+class Loaded(NamedTuple):
+    """A network that is ready to be asked."""
+
+    ask: Any
+    """Boards to what the network says about them."""
+    facts: Facts
+
+
+@lru_cache(maxsize=8)
+def _loaded(path: Path, changed: tuple[int, int], kind: str, device: str) -> Loaded:
+    """A network from a file, kept as long as the file does not change."""
+    module = torch_module(kind)
+    facts, tensors = read_tensors(path, kind, module.FACTS, leave=TRAINING)
+    try:
+        return Loaded(module.player_network(facts, tensors, device), facts)
+    except (ValueError, KeyError, TypeError) as error:
+        if str(error).startswith("there is no device"):
+            raise
+        raise ValueError(f"{path} is damaged: {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Neural(Player):
+    """A player with a neural network."""
+
+    network: str = option("", "the name of a network that was trained", kind="name")
+    device: str = option("auto", "where the network runs: cpu, cuda, or what there is")
+
+    given: Loaded | None = field(default=None, repr=False)
+    """A network that is not in a file; it has no name then."""
+    loaded: Loaded = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.given is not None:
+            object.__setattr__(self, "loaded", self.given)
+            return
+        torch_module("learner")
+        path = find_network(self.network, self.name, self.rules.name)
+        board = read_facts(path).get("board")
+        if board != self.rules.name:
+            named = f"the network {self.network}"
+            raise PlayerError(f"{named} is for {board}, the board is {self.rules.name}")
+        found = path.stat()
+        changed = found.st_mtime_ns, found.st_ino
+        object.__setattr__(self, "loaded", _loaded(path.resolve(), changed, self.name, self.device))
+
+    @property
+    def identity(self) -> str:
+        return f"{self.spec} {self.loaded.facts.get('checksums')}"
+
+    @property
+    def together(self) -> int:
+        return TOGETHER
+
+    def ask(self, boards: Words) -> Any:
+        """What the network says; a thread of many takes one core."""
+        import torch
+
+        if threading.current_thread() is not threading.main_thread():
+            torch.set_num_threads(1)
+        return self.loaded.ask(boards)
+
+
+# -- votes ---------------------------------------------------------------------------------------
+
+
+@kernel("void(float32[:, :, ::1], boolean[:, ::1], float64[:, ::1])")
+def count_votes(outputs: Singles, legal: NDArray[np.bool_], out: Floats) -> None:
+    """Write the votes of the images for each move, whose outputs are in rows of images.
+
+    Each image votes for the legal move with its largest output. Tenths tell the order of the sums
+    of outputs: 3 of the largest, 0 of the least.
+    """
+    sums = np.empty(4)
+    for i in range(len(outputs)):
+        sums[:] = 0.0
+        out[i] = 0.0
+        for image in range(outputs.shape[1]):
+            chosen = -1
+            for direction in range(4):
+                output = outputs[i, image, ON_IMAGE[image, direction]]
+                sums[direction] += output
+                if legal[i, direction] and (
+                    chosen < 0 or output > outputs[i, image, ON_IMAGE[image, chosen]]
+                ):
+                    chosen = direction
+            if chosen >= 0:
+                out[i, chosen] += 1.0
+        for direction in range(4):
+            for other in range(4):
+                out[i, direction] += 0.1 if sums[direction] > sums[other] else 0.0
+        for direction in range(4):
+            if not legal[i, direction]:
+                out[i, direction] = np.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Supervised(Neural):
+    """The move that most images of the board vote for."""
+
+    vote: str = option("on", "all images of a board vote; off: it as it is", choices=("on", "off"))
+
+    name = "supervised"
+    about = "the vote of a network that has learnt the moves of a strong player"
+    meaning = "votes of the board's images; tenths: the order of the sums of outputs"
+
+    @property
+    def symmetric(self) -> bool:
+        return self.vote == "on"
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        count = symmetries(self.rules) if self.vote == "on" else 1
+        repeated = np.repeat(boards, count)
+        which = np.tile(np.arange(count), len(boards))
+        outputs = self.ask(images(repeated, which, self.rules)).reshape(-1, count, 4)
+        out = np.empty((len(boards), 4))
+        count_votes(outputs, legal_moves(boards, self.rules), out)
+        return out
+
+
+# -- search --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Zero(Neural):
+    """The move with the most visits of a tree search with the network."""
+
+    simulations: int = option(
+        100, "ways down the tree, for each move; 0: the network's own choice", low=0, high=1_000_000
+    )
+    c1: float = option(0.2, "how much to explore", low=0, high=1000)
+    c2: float = option(19652.0, "visits after which exploring grows; inf: never", low=1)
+    backup: str = option(
+        "best", "a state is worth its best move, or the mean of all simulations", choices=BACKUPS
+    )
+
+    name = "zero"
+    about = "tree search with a network that has taught itself by playing"
+    meaning = "visits in the tree (tenths: the order of values), or chances without search"
+    _own: threading.local = field(default_factory=threading.local, init=False, repr=False)
+
+    @property
+    def draws(self) -> bool:
+        return self.simulations > 0
+
+    @property
+    def symmetric(self) -> bool:
+        return self.simulations == 0
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        if self.simulations == 0:
+            return self.policy(boards)
+        parts = [
+            self._searches(len(part)).search(part, own, self.ask).ranking
+            for part, own in zip(_parts(boards), _parts(words), strict=True)
+        ]
+        visits = np.concatenate([np.empty((0, 4)), *parts])
+        visits[~legal_moves(boards, self.rules)] = np.nan
+        return visits
+
+    def policy(self, boards: Words) -> Floats:
+        """The chance that the network gives to each legal move."""
+        turned, which = upright(boards, self.rules)
+        logits = np.take_along_axis(self.ask(turned)[0], ON_IMAGE[which], axis=1).astype(float)
+        logits[~legal_moves(boards, self.rules)] = -np.inf
+        with np.errstate(invalid="ignore"):
+            shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        out: Floats = shares / shares.sum(axis=1, keepdims=True)
+        out[np.isneginf(logits)] = np.nan
+        return out
+
+    def _searches(self, boards: int) -> Searches:
+        """The trees of this thread, enough for so many boards."""
+        from lab2048.learn.forest import Searches
+
+        found: Searches | None = getattr(self._own, "searches", None)
+        if found is None or found.trees < boards:
+            scale = self.loaded.facts["scale"]
+            found = Searches(
+                self.rules, boards, self.simulations,
+                c1=self.c1, c2=self.c2, scale=scale, backup=self.backup,
+            )  # fmt: skip
+            self._own.searches = found
+        return found
+
+
+def _parts(array: Words) -> list[Words]:
+    """An array in pieces that trees are grown for at a time."""
+    return [array[begin : begin + TOGETHER] for begin in range(0, len(array), TOGETHER)]

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, cast
 import typer
 
 import lab2048
-from lab2048 import cli_evaluate, cli_probe, cli_review, cli_solve, cli_tour, cli_train
+from lab2048 import (
+    cli_data,
+    cli_evaluate,
+    cli_networks,
+    cli_neural,
+    cli_probe,
+    cli_review,
+    cli_solve,
+    cli_tour,
+    cli_train,
+)
 from lab2048.game import P4
 from lab2048.options import BoardOption, FourOption, GammaOption, JsonOption, SeedOption
 
@@ -32,7 +42,10 @@ app.add_typer(cli_solve.app)
 app.add_typer(cli_evaluate.app)
 app.add_typer(cli_review.app)
 app.add_typer(cli_tour.app)
+cli_train.app.add_typer(cli_neural.app)
+cli_train.app.add_typer(cli_networks.app)
 app.add_typer(cli_train.app, name="train")
+app.add_typer(cli_data.app, name="data")
 app.add_typer(bench_app, name="bench")
 
 STOPPED = 130
@@ -292,6 +305,33 @@ def bench_td(as_json: JsonOption = False) -> None:
             table.add_row(f"learning, {name}, {several}", f"{speed / 1e6:.2f} million moves/s")
     for depth, speed in figures["playing_moves_per_second"].items():
         table.add_row(f"playing, {depth}, 1 thread", f"{speed:,} moves/s")
+    _print_figures(figures, table, as_json)
+
+
+@bench_app.command("neural")
+def bench_neural(as_json: JsonOption = False) -> None:
+    """The speed of neural networks, on one thread: self-play on 3x3, and votes on 4x4."""
+    from rich.table import Table
+
+    from lab2048.learn.neural import torch_module
+
+    torch_module("learner")
+    from lab2048 import bench_neural as bench
+
+    figures = _measured(bench.bench_neural)
+    table = Table("figure")
+    table.add_column("value", justify="right")
+    for preset, row in figures["self_play"].items():
+        name = f"self-play on 3x3, {preset}, {bench.SIMULATIONS} simulations"
+        table.add_row(name, f"{row['moves_per_second']:,} moves/s")
+        evaluations = f"{row['evaluations_per_second']:,} in batches of {row['mean_batch']:.0f}"
+        table.add_row("  evaluations a second", evaluations)
+        alone = f"{row['network_alone_evaluations_per_second']:,}"
+        table.add_row("  of the network alone", alone)
+        table.add_row("  the search costs", f"{100 * row['search_overhead']:.1f}%")
+    for name, row in figures["voting"].items():
+        speed = f"{row['moves_per_second']:,} moves/s"
+        table.add_row(f"votes of {name}, {bench.GAMES:,} games of 4x4", speed)
     _print_figures(figures, table, as_json)
 
 

@@ -294,6 +294,11 @@ def _advance(bar: Progress, task: TaskID, what: str, done: int, total: int | Non
         bar.update(task, description=what, completed=done)
 
 
+def move_on(bar: Progress, task: TaskID, done: float) -> None:
+    """Say how much of a task is done."""
+    bar.update(task, completed=done)
+
+
 def progress_bar(parts: bool = False) -> Progress:
     """A bar on stderr for what is counted in whole things, or in parts of one."""
     from rich.console import Console

@@ -151,8 +151,8 @@ def add_node(state: U, word: U, tree: Any, by: Any, spawns: Any, settings: Float
 
 
 @fragment
-def best_edge(tree: Any, node: int, settings: Floats) -> int:
-    """The direction with the largest upper bound."""
+def best_edge(tree: Any, node: int, settings: Floats, unknown: float) -> int:
+    """The direction with the largest upper bound; an edge without visits counts `unknown`."""
     total = 0
     for direction in range(4):
         total += tree.visits[node, direction]
@@ -166,8 +166,9 @@ def best_edge(tree: Any, node: int, settings: Floats) -> int:
             continue
         visits = tree.visits[node, direction]
         bound = tree.priors[node, direction] * factor / (1 + visits)
-        if visits and span > 0:
-            bound += (tree.totals[node, direction] / visits - tree.facts[LEAST]) / span
+        if span > 0:
+            mean = tree.totals[node, direction] / visits if visits else unknown
+            bound += (mean - tree.facts[LEAST]) / span
         if bound > most:
             most, chosen = bound, direction
     return chosen
@@ -195,7 +196,7 @@ def descend(word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> int:
     length = 0
     limit = np.int64(settings[DEPTH])
     while length < limit and not np.isnan(tree.values[node]):
-        direction = best_edge(tree, node, settings)
+        direction = best_edge(tree, node, settings, tree.facts[LEAST])
         edge = 4 * node + direction
         tree.path[length] = edge
         length += 1

@@ -1,0 +1,126 @@
+"""How fast neural networks play and learn here: `lab2048 bench neural`."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lab2048.bench import REPEATS, Note, machine
+from lab2048.game import Rules
+
+if TYPE_CHECKING:
+    from lab2048.learn.zero import SelfPlay
+
+BOARD, SIMULATIONS = Rules(3, 3), 20
+PRESETS = ("tiny", "small")
+MOVES = {"tiny": 32, "small": 8}
+"""Moves of each game that are timed at a time."""
+VOTING = {"cnn4, 32 channels": 32, "cnn4, 256 channels": 256}
+GAMES = 1000
+
+
+def bench_neural(note: Note = lambda text: None) -> dict[str, Any]:
+    """Every figure of `lab2048 bench neural`, on one thread."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        playing = {}
+        for preset in PRESETS:
+            note(f"self-play, {preset}")
+            playing[preset] = self_play_speed(preset)
+        voting = {}
+        for name, channels in VOTING.items():
+            note(f"votes of {name}")
+            voting[name] = voting_speed(channels)
+    finally:
+        torch.set_num_threads(threads)
+    return {"self_play": playing, "voting": voting, "machine": machine()}
+
+
+class Timed:
+    """A network that counts what it is asked, and the time that takes."""
+
+    def __init__(self, network: Callable[[Any], Any]) -> None:
+        self.network = network
+        self.boards = self.batches = 0
+        self.last = np.empty(0, np.uint64)
+
+    def __call__(self, boards: Any) -> Any:
+        self.boards += len(boards)
+        self.batches += 1
+        self.last = boards
+        return self.network(boards)
+
+
+def self_play_speed(preset: str) -> dict[str, Any]:
+    """Moves and evaluations a second of self-play, and those of the network alone.
+
+    Both in turns, the network with batches of the mean size that self-play asks for. The luck of
+    spawns, which is batches of another size, is left out: only searches are measured.
+    """
+    import torch
+
+    from lab2048.learn.learner import asked
+    from lab2048.learn.zero import SelfPlay, Settings, frozen
+
+    settings = Settings.of(BOARD, preset, simulations=SIMULATIONS, lucky=True)
+    network = Timed(asked(frozen(settings.build()), BOARD, torch.device("cpu")))
+    crew = SelfPlay(settings, settings.games, 1)
+    crew.play(network, 2, 1.0)
+    found = [_one_turn(crew, network, settings.games, MOVES[preset]) for _ in range(REPEATS)]
+    moves, evaluations, bare, size = (
+        statistics.median(column) for column in zip(*found, strict=True)
+    )
+    overheads = [row[2] / row[1] - 1 for row in found]
+    return {
+        "moves_per_second": round(moves),
+        "evaluations_per_second": round(evaluations),
+        "mean_batch": round(size, 1),
+        "network_alone_evaluations_per_second": round(bare),
+        "search_overhead": round(statistics.median(overheads), 4),
+    }
+
+
+def _one_turn(crew: SelfPlay, network: Timed, games: int, moves: int) -> tuple[float, ...]:
+    """Moves and evaluations a second of some moves, those of the network alone, and its batch."""
+    network.boards = network.batches = 0
+    began = time.perf_counter()
+    crew.play(network, moves, 1.0)
+    seconds = time.perf_counter() - began
+    boards, batches = network.boards, network.batches
+    same = np.resize(network.last, round(boards / batches))
+    began = time.perf_counter()
+    for _ in range(batches):
+        network.network(same)
+    alone = time.perf_counter() - began
+    return games * moves / seconds, boards / seconds, len(same) * batches / alone, boards / batches
+
+
+def voting_speed(channels: int) -> dict[str, Any]:
+    """Moves a second of a thousand games on 4x4, by the vote of eight images, and evaluations."""
+    import torch
+
+    from lab2048.arena import Lanes
+    from lab2048.learn.learner import asked
+    from lab2048.learn.neural import Loaded, Supervised
+    from lab2048.learn.supervised import Settings
+
+    rules = Rules(4, 4)
+    model = Settings(rules, "cnn4", channels).build()
+    network = Timed(asked(model, rules, torch.device("cpu")))
+    lanes = Lanes(Supervised(rules, given=Loaded(network, {})), 1)
+    lanes.add(list(range(GAMES)))
+    lanes.turn()
+    rates = []
+    for _ in range(REPEATS):
+        games, began = len(lanes.games), time.perf_counter()
+        lanes.turn()
+        rates.append(games / (time.perf_counter() - began))
+    rate = statistics.median(rates)
+    return {"moves_per_second": round(rate), "evaluations_per_second": round(8 * rate)}

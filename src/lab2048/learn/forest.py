@@ -1,0 +1,475 @@
+"""Many trees that grow side by side, each the search of one game, with a network to value leaves.
+
+The tree is that of `search.mcts`, with its formula; but a move without visits counts as much as its
+state, so that a good one is not missed. What a network adds:
+
+- A move that was never made from a node leads to its afterstate: a *chance leaf*, which gets the
+  network's value of an afterstate. The next time, a spawn is drawn behind it, which leads to a
+  *state leaf*: that one gets the value of a state, and its moves the priors of the policy.
+- A dead end is worth nothing, and needs no network.
+
+So a simulation ends in at most one board that the network has to see. `grow` takes all trees to
+their next leaf, the network is asked about all of them in one batch, and `settle` gives the answers
+to the trees.
+
+There are two ways to value what is above a leaf. In the papers' one (`mean`) a move is worth the
+mean of all simulations that went through it: rewards on the way, and the value of the leaf. That
+needs many simulations: the luck of a spawn is often larger than the difference between moves, and
+moves that were only tried count as much as good ones. The other way (`best`) is that of expectimax:
+
+    Q(s, a) = r(s, a) + C(x)                        x is s after the move a
+    C(x)    = v(x) + (W - G) + P * (G - v(x))       v is what the network says
+    V(s)    = max Q(s, a)                           v(s) for moves that were not made yet
+
+P is how likely the spawns are that were looked at, W the mean of V over these, G that of v: so what
+a spawn changes in the eyes of the network is taken out as long as few of them are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from lab2048.board import GOLDEN, Words, count, mix
+from lab2048.game import Rules
+from lab2048.jit import U, fragment
+from lab2048.lanes import Counts
+from lab2048.learn.encoding import ON_IMAGE, upright
+from lab2048.player import Floats
+from lab2048.search.heuristics import evaluator
+from lab2048.search.mcts import LARGEST, LEAST, LENGTH, NODES, Links, back_up, best_edge, draw
+from lab2048.search.steps import make_moves, open_cells, spawning, steps
+
+Singles = NDArray[np.float32]
+
+ROOT, STATE, AFTER = range(3)
+"""Kinds of leaves."""
+SIMULATIONS, _, C1, C2, SCALE, BEST = range(6)
+"""Places in the settings of a search; the first four are those of `search.mcts`."""
+V, P, W, G = range(4)
+"""Places in what is known below a move: v(x), P, and P times W and G."""
+
+
+class Tree(NamedTuple):
+    """A tree as in `mcts.Tree`, and what expectimax adds to it."""
+
+    states: Words
+    values: Floats
+    """What the network says; NaN of a dead end."""
+    afters: Words
+    gains: Floats
+    priors: Floats
+    visits: Counts
+    totals: Floats
+    links: Links
+    path: Counts
+    facts: Floats
+    worths: Floats
+    """Of each node: V."""
+    chances: Floats
+    """Of each node: of the spawn that leads to it."""
+    below: Floats
+    """Of each node and direction: what is known below."""
+
+
+class Forest(NamedTuple):
+    """Trees, a row of each array, and where each of them is."""
+
+    trees: Tree
+    words: Words
+    """The word that the next simulation begins with."""
+    done: Counts
+    """How many simulations are over."""
+    kinds: Counts
+    """What the leaf is that waits for its value."""
+    leaves: Counts
+    """The node of that leaf; of a chance leaf, the one above it."""
+
+
+def new_forest(trees: int, simulations: int, cells: int) -> Forest:
+    """Room for so many trees of so many simulations."""
+    nodes = simulations + 1
+    grid, edges = (trees, nodes), (trees, nodes, 4)
+    found = Tree(
+        np.zeros(grid, np.uint64),
+        np.zeros(grid),
+        np.zeros(edges, np.uint64),
+        np.zeros(edges),
+        np.zeros(edges),
+        np.zeros(edges, np.int64),
+        np.zeros(edges),
+        np.zeros((trees, 4 * nodes, 2 * cells), np.int32),
+        np.zeros(grid, np.int64),
+        np.zeros((trees, 4)),
+        np.zeros(grid),
+        np.zeros(grid),
+        np.zeros((*edges, 4)),
+    )
+    numbers = (np.zeros(trees, np.int64) for _ in range(3))
+    return Forest(found, np.zeros(trees, np.uint64), *numbers)
+
+
+# -- kernels: a tree -----------------------------------------------------------------------------
+
+
+@fragment
+def tree_of(trees: Any, i: int) -> Any:
+    """One of the trees."""
+    return Tree(
+        trees.states[i],
+        trees.values[i],
+        trees.afters[i],
+        trees.gains[i],
+        trees.priors[i],
+        trees.visits[i],
+        trees.totals[i],
+        trees.links[i],
+        trees.path[i],
+        trees.facts[i],
+        trees.worths[i],
+        trees.chances[i],
+        trees.below[i],
+    )
+
+
+def put_node(state: U, chance: float, tree: Any, by: Any) -> int:
+    """Put a state into a tree; its value is not known yet, and NaN if it is a dead end."""
+    node = np.int64(tree.facts[NODES])
+    tree.facts[NODES] += 1
+    tree.states[node] = state
+    make_moves(state, by, tree.afters[node], tree.gains[node])
+    tree.values[node] = np.nan
+    tree.worths[node] = 0.0
+    tree.chances[node] = chance
+    tree.below[node] = 0.0
+    for direction in range(4):
+        tree.visits[node, direction] = 0
+        tree.totals[node, direction] = 0.0
+        tree.priors[node, direction] = 0.0
+        tree.links[4 * node + direction] = 0
+        if tree.afters[node, direction]:
+            tree.values[node] = 0.0
+    return int(node)
+
+
+def descend(word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> tuple[int, int]:
+    """One way down from the root: the kind of leaf that it leads to, and its node.
+
+    The edges are written to the path. The node of a chance leaf is the one above it.
+    """
+    node: Any = 0
+    length = 0
+    while not np.isnan(tree.values[node]):
+        direction = best_edge(tree, node, settings, tree.values[node])
+        edge = 4 * node + direction
+        tree.path[length] = edge
+        length += 1
+        tree.facts[LENGTH] = length
+        after = tree.afters[node, direction]
+        if tree.visits[node, direction] == 0:
+            return AFTER, node
+        word += GOLDEN
+        cells = open_cells(after, spawns)
+        state, number = draw(after, cells, mix(word), spawns)
+        if tree.links[edge, number] == 0:
+            tree.links[edge, number] = np.int64(tree.facts[NODES])
+            chance = (spawns.four if number & 1 else spawns.two) / np.float64(count(cells))
+            child = put_node(state, chance, tree, by)
+            tree.below[node, direction, P] += chance
+            return STATE, child
+        node = np.int64(tree.links[edge, number])
+    return STATE, node
+
+
+@fragment
+def set_priors(tree: Any, node: int, logits: Singles, symmetry: int) -> None:
+    """Let the priors of a node be the softmax of the policy over its legal moves."""
+    most = -np.inf
+    for direction in range(4):
+        if tree.afters[node, direction]:
+            most = max(most, np.float64(logits[ON_IMAGE[symmetry, direction]]))
+    total = 0.0
+    for direction in range(4):
+        if tree.afters[node, direction]:
+            prior = np.exp(np.float64(logits[ON_IMAGE[symmetry, direction]]) - most)
+            tree.priors[node, direction] = prior
+            total += prior
+    for direction in range(4):
+        tree.priors[node, direction] /= total
+
+
+# -- kernels: values of what is above a leaf -----------------------------------------------------
+
+
+@fragment
+def value_of(tree: Any, node: int) -> float:
+    """What a state is worth by its best move; one that was not made counts as the network says."""
+    best = -np.inf
+    for direction in range(4):
+        visits = tree.visits[node, direction]
+        if visits:
+            best = max(best, tree.totals[node, direction] / visits)
+        elif tree.afters[node, direction]:
+            best = max(best, tree.values[node])
+    return float(best)
+
+
+@fragment
+def after_value(below: Floats) -> float:
+    """What an afterstate is worth by the spawns that were looked at."""
+    value = below[V]
+    if below[P] > 0.0:
+        mean = below[G] / below[P]
+        value += (below[W] - below[G]) / below[P] + below[P] * (mean - below[V])
+    return float(value)
+
+
+def back_up_best(leaf: int, tree: Any) -> None:
+    """Value every move and state of the path anew; the leaf is -1 if it is an afterstate."""
+    child = leaf
+    change = 0.0 if leaf < 0 else tree.worths[leaf]  # before, it counted for nothing
+    for place in range(np.int64(tree.facts[LENGTH]) - 1, -1, -1):
+        node, direction = tree.path[place] >> 2, tree.path[place] & 3
+        below = tree.below[node, direction]
+        if child >= 0:
+            below[W] += tree.chances[child] * change
+        q = tree.gains[node, direction] + after_value(below)
+        tree.visits[node, direction] += 1
+        tree.totals[node, direction] = q * tree.visits[node, direction]
+        tree.facts[LEAST] = min(tree.facts[LEAST], q)
+        tree.facts[LARGEST] = max(tree.facts[LARGEST], q)
+        before = tree.worths[node]
+        tree.worths[node] = value_of(tree, node)
+        change = tree.worths[node] - before
+        child = node
+
+
+# -- kernels: many trees -------------------------------------------------------------------------
+
+
+def plant(states: Words, words: Words, forest: Any, by: Any, leaves: Words, owners: Counts) -> int:
+    """Begin a tree for each state; those that are no dead ends are the leaves that wait."""
+    waiting = 0
+    for i in range(len(states)):
+        tree = tree_of(forest.trees, i)
+        tree.facts[:] = 0.0
+        tree.facts[LEAST], tree.facts[LARGEST] = np.inf, -np.inf
+        put_node(states[i], 1.0, tree, by)
+        forest.words[i] = words[i]
+        forest.done[i] = 0
+        forest.kinds[i], forest.leaves[i] = ROOT, 0
+        if not np.isnan(tree.values[0]):
+            leaves[waiting], owners[waiting] = states[i], i
+            waiting += 1
+    return waiting
+
+
+def grow(
+    trees: int, forest: Any, by: Any, spawns: Any, settings: Floats, leaves: Words, owners: Counts
+) -> int:
+    """Take each tree to its next leaf that waits for the network; how many there are."""
+    waiting = 0
+    for i in range(trees):
+        tree = tree_of(forest.trees, i)
+        if np.isnan(tree.values[0]):
+            continue
+        while forest.done[i] < np.int64(settings[SIMULATIONS]):
+            forest.words[i] = mix(forest.words[i] + GOLDEN)
+            kind, node = descend(forest.words[i], tree, by, spawns, settings)
+            if kind == AFTER or not np.isnan(tree.values[node]):
+                forest.kinds[i], forest.leaves[i] = kind, node
+                board = tree.states[node]
+                if kind == AFTER:
+                    edge = tree.path[np.int64(tree.facts[LENGTH]) - 1]
+                    board = tree.afters[edge >> 2, edge & 3]
+                leaves[waiting], owners[waiting] = board, i
+                waiting += 1
+                break
+            if settings[BEST] > 0:  # a dead end
+                back_up_best(node, tree)
+            else:
+                back_up(0.0, tree)
+            forest.done[i] += 1
+    return waiting
+
+
+def settle(
+    owners: Counts, which: Counts, logits: Singles, worths: Singles, settings: Floats, forest: Any
+) -> None:
+    """Give every leaf that waits what the network has found, and back its value up.
+
+    `worths` are of the board as a state and as an afterstate, in units of the scale.
+    """
+    for j in range(len(owners)):
+        i = owners[j]
+        tree = tree_of(forest.trees, i)
+        kind, node = forest.kinds[i], forest.leaves[i]
+        value = settings[SCALE] * worths[j, 1 if kind == AFTER else 0]
+        last = tree.path[np.int64(tree.facts[LENGTH]) - 1]
+        if kind == AFTER:
+            tree.below[last >> 2, last & 3, V] = value
+        else:
+            tree.values[node] = tree.worths[node] = value
+            set_priors(tree, node, logits[j], which[j])
+        if kind == ROOT:
+            continue
+        if kind == STATE:
+            tree.below[last >> 2, last & 3, G] += tree.chances[node] * value
+        if settings[BEST] > 0:
+            back_up_best(-1 if kind == AFTER else node, tree)
+        else:
+            back_up(value, tree)
+        forest.done[i] += 1
+
+
+class Growing(NamedTuple):
+    """The kernels above for one board."""
+
+    plant: Callable[..., int]
+    grow: Callable[..., int]
+    settle: Callable[..., None]
+
+
+@cache
+def growing(rows: int, cols: int) -> Growing:
+    """Compile the kernels for a board."""
+    board = steps(rows, cols)
+    made = new_forest(1, 1, rows * cols)
+    by, spawns, forest = board.by, board.spawns, numba.typeof(made)
+    tree = numba.typeof(Tree(*(array[0] for array in made.trees)))
+    words, counts, floats = types.uint64[::1], types.int64[::1], types.float64[::1]
+    word, whole, real, grid = types.uint64, types.int64, types.float64, types.float32[:, ::1]
+    kernels = board.kernels.more("forest")
+    kernels.add(put_node, whole(word, real, tree, by))
+    kernels.add(descend, types.UniTuple(whole, 2)(word, tree, by, spawns, floats))
+    kernels.add(back_up_best, types.void(whole, tree))
+    return Growing(
+        kernels.add(plant, whole(words, words, forest, by, words, counts)),
+        kernels.add(grow, whole(whole, forest, by, spawns, floats, words, counts)),
+        kernels.add(settle, types.void(counts, counts, grid, grid, floats, forest)),
+    )
+
+
+# -- searches ------------------------------------------------------------------------------------
+
+Network = Callable[[Words], tuple[Singles, Singles]]
+"""Boards to the logits of their moves, and what they are worth as states and as afterstates."""
+
+
+class Found(NamedTuple):
+    """What searches have found, a row each."""
+
+    visits: Counts
+    """Of the four moves; 0 if it is illegal."""
+    means: Floats
+    """The mean Q of each; NaN without visits."""
+    values: Floats
+    """Of the states: by the best moves, or the mean over all simulations."""
+
+    @property
+    def ranking(self) -> Floats:
+        """Visits, and among equal ones by means: tenths tell their order, 3 of the largest."""
+        means = np.nan_to_num(self.means, nan=-np.inf)
+        order: Floats = (means[:, :, None] > means[:, None, :]).sum(axis=2)
+        return self.visits + 0.1 * order
+
+
+class Searches:
+    """Searches of many states at once. Not to be shared by threads."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        trees: int,
+        simulations: int,
+        *,
+        c1: float = 1.25,
+        c2: float = 19652.0,
+        scale: float = 1.0,
+        backup: str = "best",
+    ) -> None:
+        self.rules, self.trees, self.simulations = rules, trees, simulations
+        self._kernels = growing(rules.rows, rules.cols)
+        self._by, self._spawns = evaluator("zero", rules), spawning(rules)
+        self._settings = np.array([simulations, 0, c1, c2, scale, backup == "best"], np.float64)
+        self.forest = new_forest(trees, simulations, rules.cells)
+        self._leaves, self._owners = np.empty(trees, np.uint64), np.empty(trees, np.int64)
+        self.asked = self.batches = 0
+        """How many boards the network was asked about, and how often."""
+
+    @property
+    def scale(self) -> float:
+        """How many points the network's value of 1 is."""
+        return float(self._settings[SCALE])
+
+    @scale.setter
+    def scale(self, scale: float) -> None:
+        self._settings[SCALE] = scale
+
+    def search(
+        self,
+        states: Words,
+        words: Words,
+        network: Network,
+        noise: Floats | None = None,
+        share: float = 0.0,
+    ) -> Found:
+        """Search every state; at most as many as there are trees.
+
+        A share of the priors at the roots is noise.
+        """
+        size = len(states)
+        waiting = self._kernels.plant(
+            states, words, self.forest, self._by, self._leaves, self._owners
+        )
+        self._ask(waiting, network)
+        if noise is not None:
+            priors = self.forest.trees.priors[:size, 0]
+            priors[:] = blend(priors, noise, share)
+        for _ in range(self.simulations):
+            waiting = self._kernels.grow(
+                size,
+                self.forest,
+                self._by,
+                self._spawns,
+                self._settings,
+                self._leaves,
+                self._owners,
+            )
+            if not waiting:
+                break
+            self._ask(waiting, network)
+        trees = self.forest.trees
+        visits, totals = trees.visits[:size, 0].copy(), trees.totals[:size, 0]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = totals.sum(axis=1) / visits.sum(axis=1)
+            if self._settings[BEST]:
+                values = trees.worths[:size, 0].copy()
+            return Found(visits, totals / visits, values)
+
+    def _ask(self, waiting: int, network: Network) -> None:
+        """Let the network value the leaves that wait."""
+        if not waiting:
+            return
+        boards, which = upright(self._leaves[:waiting], self.rules)
+        logits, worths = network(boards)
+        self._kernels.settle(
+            self._owners[:waiting], which, logits, worths, self._settings, self.forest
+        )
+        self.asked += waiting
+        self.batches += 1
+
+
+def blend(priors: Floats, noise: Floats, share: float) -> Floats:
+    """Priors of which a share is noise: random numbers, in proportion, for the legal moves."""
+    drawn = np.where(priors > 0, noise, 0.0)
+    total = drawn.sum(axis=1, keepdims=True)
+    return np.where(
+        total > 0, (1 - share) * priors + share * drawn / np.maximum(total, 1e-300), priors
+    )

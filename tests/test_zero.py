@@ -1,0 +1,412 @@
+"""Self-play: what it learns from, how it goes on, and that it gets better."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from lab2048.arena import play_games
+from lab2048.game import Board, Game, Rules
+from lab2048.learn.encoding import legal_moves, upright
+from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
+from lab2048.learn.learner import asked, inputs, parameters
+from lab2048.learn.neural import Loaded, Zero
+from lab2048.learn.zero import (
+    PRESETS,
+    Lessons,
+    Replay,
+    SelfPlay,
+    Settings,
+    Steps,
+    Training,
+    choose,
+    frozen,
+    lessons_of,
+    returns,
+)
+from lab2048.players import make_player
+from lab2048.solve.policy import evaluate_policy
+
+slow = pytest.mark.slow
+CPU = torch.device("cpu")
+TINY = {"games": 8, "buffer": 500, "batch": 16, "simulations": 4}
+
+
+def tiny(rules=None, **more):
+    return Settings.of(rules or Rules(2, 2), "tiny", **{**TINY, **more})
+
+
+# -- the network -------------------------------------------------------------------------------
+
+
+def test_the_network_of_the_paper():
+    """Ten blocks of two layers and the first one; a layer and a linear one for each head."""
+    settings = Settings.of(Rules(3, 3), "paper")
+    assert (settings.blocks, settings.channels, settings.rate) == (10, 128, 3e-4)
+    model = settings.build()
+    layer = 128 * 128 * 9 + 2 * 128
+    first = 11 * 128 * 9 + 2 * 128
+    heads = 2 * layer + (9 * 128 + 1) * (4 + 2)
+    assert parameters(model) == first + 20 * layer + heads
+    logits, worths = model(torch.zeros((5, 9), dtype=torch.int32))
+    assert logits.shape == (5, 4) and worths.shape == (5, 2)
+    assert set(PRESETS) == {"tiny", "small", "paper", "zhou"}
+    with pytest.raises(ValueError, match="there is no preset 'smal'; did you mean small"):
+        Settings.of(Rules(3, 3), "smal")
+
+
+def test_a_frozen_network_says_the_same():
+    rules = Rules(3, 3)
+    model = Settings.of(rules, "tiny").build()
+    boards = np.array([Game(rules, 1, index=k).board.packed for k in range(50)], np.uint64)
+    model.train()
+    for _ in range(3):
+        model(inputs(boards, rules, CPU))  # so that normalisation has something to merge
+    model.eval()
+    with torch.no_grad():
+        expected = model(inputs(boards, rules, CPU))
+    found = asked(frozen(model), rules, CPU)(boards)
+    for one, other in zip(expected, found, strict=True):
+        assert np.allclose(one.numpy(), other, atol=1e-5)
+
+
+# -- self-play ---------------------------------------------------------------------------------
+
+
+def test_moves_are_drawn_by_visits_and_temperature():
+    ranking = np.tile([[6.3, 0.0, 3.2, 1.1]], (20_000, 1))
+    draws = (np.arange(20_000) + 0.5) / 20_000
+    for temperature, shares in [(1.0, [6, 0, 3, 1]), (0.5, [36, 0, 9, 1])]:
+        counts = np.bincount(choose(ranking, temperature, draws), minlength=4)
+        assert np.allclose(counts / 20_000, np.array(shares) / sum(shares), atol=1e-4)
+    assert (choose(ranking, 0.0, draws) == 0).all()
+    assert choose(np.array([[0.0, 2.1, 2.2, 0.0]]), 0.0, draws[:1]) == 2
+    assert choose(np.array([[0.0, 3.0, 0.0, 0.0]]), 1.0, np.zeros(1)) == 1
+
+
+def naive_returns(values, rewards, luck, over, trace):
+    """Of one game after the other, from the definition."""
+    steps, games = values.shape
+    found = np.zeros((steps, games))
+    for game in range(games):
+        for t in range(steps):
+            total, weight, gone = 0.0, 1.0, 0.0
+            for k in range(t, steps):
+                if k == steps - 1:
+                    total += weight * (gone + values[k, game])
+                    break
+                gone += rewards[k, game] - luck[k, game]
+                if over[k, game]:
+                    total += weight * gone
+                    break
+                total += weight * (1 - trace) * (gone + values[k + 1, game])
+                weight *= trace
+            found[t, game] = total
+    return found
+
+
+@pytest.mark.parametrize("trace", [0.0, 0.7, 1.0])
+def test_returns(trace):
+    rng = np.random.default_rng(0)
+    values, rewards = rng.random((12, 5)), rng.integers(0, 9, (12, 5))
+    over, luck = rng.random((12, 5)) < 0.2, rng.normal(size=(12, 5))
+    none = np.zeros((12, 5))
+    steps = Steps(none, none, values, none, rewards, luck, over)
+    expected = naive_returns(values, rewards, luck, over, trace)
+    assert np.allclose(returns(steps, trace)[:-1], expected[:-1])
+
+
+def played(settings, moves, seed=1):
+    """The steps of games with a network that knows nothing."""
+    network = asked(frozen(settings.build()), settings.rules, CPU)
+    crew = SelfPlay(settings, settings.games, seed)
+    parts = []
+    for _ in range(moves):
+        crew.last = []
+        crew.play(network, 1, 1.0)
+        parts.append(crew.last[0])
+    return crew, parts
+
+
+def test_games_of_self_play_are_games():
+    settings = tiny(Rules(3, 3))
+    crew, parts = played(settings, 60)
+    for game in range(settings.games):
+        number, again = game, Game(settings.rules, 1, index=game)
+        for step in parts:
+            assert again.board.packed == int(step.boards[game])
+            before = again.score
+            again.play(int(step.moves[game]))
+            assert again.score - before == step.rewards[game] and again.over == step.over[game]
+            assert abs(step.policy[game].sum() - 1) < 1e-6
+            assert not step.policy[game][
+                ~legal_moves(step.boards[game : game + 1], settings.rules)[0]
+            ].any()
+            if again.over:
+                number = None
+                break
+        if number is None:
+            continue
+        assert int(crew.state[0, game]) == again.board.packed and crew.scores[game] == again.score
+
+
+def test_luck_is_what_a_spawn_changes_and_nothing_on_average():
+    rules = Rules(3, 2, 0.3)
+    settings = tiny(rules)
+    model = settings.build().eval()
+    network = asked(frozen(model), rules, CPU)
+    crew = SelfPlay(settings, 8, 1)
+    crew.searches.scale = 40.0
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        game = Game(rules, 5, index=int(rng.integers(1000)))
+        for _ in range(rng.integers(1, 15)):
+            if not game.over:
+                game.play(rng.choice(game.board.legal_moves))
+        if game.over:
+            continue
+        after = game.board.move(game.board.legal_moves[0]).after
+        spawns = rules.spawns(after)
+        followed = np.array([each.board.packed for each in spawns], np.uint64)
+        found = crew.luck(np.full(len(spawns), after.packed, np.uint64), followed, network)
+        values = 40.0 * network(upright(followed, rules)[0])[1][:, 0]
+        values = [
+            v if each.board.legal_moves else 0.0 for v, each in zip(values, spawns, strict=True)
+        ]
+        chances = np.array([each.probability for each in spawns])
+        assert abs(chances @ found) < 1e-4
+        assert np.allclose(found, values - chances @ np.array(values), atol=1e-4)
+
+
+def outcomes(board, policy):
+    """What moves lead to, whichever image of the board it is, and their shares."""
+    moves = [(board.move(d), float(policy[d])) for d in range(4)]
+    return sorted((str(m.after.canonical().board), share) for m, share in moves if m.legal)
+
+
+def test_lessons_are_upright_and_complete():
+    settings = tiny(Rules(3, 3), horizon=5)
+    _, parts = played(settings, 20)
+    steps = Steps(*(np.stack(each) for each in zip(*parts, strict=True)))
+    lessons = lessons_of(steps, settings)
+    assert len(lessons.states) == 15 * settings.games
+    expected = returns(steps, settings.trace)
+    for k in range(len(lessons.states)):
+        t, game = divmod(k, settings.games)
+        board = Board.from_packed(int(steps.boards[t, game]), 3, 3)
+        after = board.move(int(steps.moves[t, game])).after
+        for found, right in ((lessons.states[k], board), (lessons.afters[k], after)):
+            assert upright(np.array([found]), settings.rules)[0][0] == found
+            assert Board.from_packed(int(found), 3, 3).canonical().board == right.canonical().board
+        assert lessons.worths[k] == pytest.approx(expected[t, game], rel=1e-5)
+        rest = expected[t, game] - steps.rewards[t, game]
+        assert lessons.after_worths[k] == pytest.approx(rest, rel=1e-5, abs=1e-4)
+        there = Board.from_packed(int(lessons.states[k]), 3, 3)
+        assert outcomes(there, lessons.policy[k]) == outcomes(board, steps.policy[t, game])
+
+
+def test_the_ring_keeps_the_last_positions():
+    replay = Replay(10)
+    for k in range(7):
+        numbers = np.arange(3 * k, 3 * k + 3)
+        policy = np.repeat(numbers[:, None], 4, axis=1).astype(np.float32)
+        words, singles = numbers.astype(np.uint64), numbers.astype(np.float32)
+        replay.add(Lessons(words, policy, singles, words, singles))
+    found = replay.sample(2000, np.random.default_rng(0))
+    assert set(found.states.tolist()) == set(range(11, 21))
+    assert (found.states == found.worths).all() and (found.policy[:, 3] == found.worths).all()
+    other = Replay(10)
+    other.load(replay.tensors(), replay.following)
+    again = other.sample(2000, np.random.default_rng(0))
+    assert (again.states == found.states).all()
+
+
+# -- training ----------------------------------------------------------------------------------
+
+
+def test_what_is_stored_goes_on_as_if_nothing_had_happened(tmp_path):
+    from lab2048.learn.files import read_tensors
+    from lab2048.learn.zero import FACTS
+
+    whole, part = (Training(tiny(horizon=3), CPU, threads=2) for _ in range(2))
+    for _ in range(5):
+        whole.chunk(0.3)
+    for _ in range(2):
+        part.chunk(0.3)
+    write_tensors(tmp_path / FILE, "zero", part.facts, part.tensors())
+    again = Training(part.settings, CPU, threads=2)
+    again.resume(*read_tensors(tmp_path / FILE, "zero", FACTS))
+    for _ in range(3):
+        again.chunk(0.3)
+    assert again.facts | {"seconds": 0} == whole.facts | {"seconds": 0}
+    for name, tensor in whole.tensors().items():
+        assert np.array_equal(tensor, again.tensors()[name]), name
+
+
+def test_values_mean_the_same_in_points_when_the_scale_changes():
+    training = Training(tiny(), CPU)
+    training._rescale(100.0)
+    boards = np.array([Game(Rules(2, 2), 1, index=k).board.packed for k in range(9)], np.uint64)
+    before = training.network()(boards)[1] * training.scale
+    training._rescale(300.0)
+    assert training.scale == pytest.approx(120.0)
+    assert np.allclose(training.network()(boards)[1] * training.scale, before, rtol=1e-4)
+
+
+def test_weights_are_kept_only_if_the_median_is_better(monkeypatch):
+    training = Training(tiny(gate=1), CPU)
+    scores = iter([[10, 20, 30], [10, 15, 99], [10, 21, 22]])
+    monkeypatch.setattr(SelfPlay, "play_out", lambda self, network: next(scores))
+    kept = []
+    for _ in range(3):
+        training.chunk(0.0)
+        kept.append(training.learner.tensors()["model.moves.weight"].copy())
+    assert training.best.median == 21
+    assert np.array_equal(kept[0], kept[1]) and not np.array_equal(kept[1], kept[2])
+
+
+def test_zhou_plays_whole_games_without_drawing():
+    settings = Settings.of(Rules(2, 2), "zhou", simulations=10, games=4, channels=8, blocks=1)
+    assert (
+        settings.at(0.0)[0] == 0.0
+        and settings.trace == 1.0
+        and PRESETS["zhou"]["simulations"] == 1600
+    )
+    crew = SelfPlay(settings, 4, 1)
+    scores = crew.play_out(asked(frozen(settings.build()), settings.rules, CPU))
+    assert len(scores) == 4 and min(scores) > 0
+
+
+def exactly(training):
+    """The exact mean score of the policy alone."""
+    given = Loaded(training.network(), {"scale": training.scale})
+    return evaluate_policy(Zero(training.settings.rules, given=given, simulations=0)).value
+
+
+@slow
+def test_self_play_gets_better():
+    """On 2x2 perfect play is worth 66.1, and a network that knows nothing about half of it."""
+    training = Training(Settings.of(Rules(2, 2), "tiny", simulations=10, games=32), CPU)
+    before = exactly(training)
+    for k in range(40):
+        training.chunk(k / 40)
+    after = exactly(training)
+    assert before < 55 and after > 64
+
+
+# -- the player --------------------------------------------------------------------------------
+
+
+def stored(name, rules, **more):
+    training = Training(tiny(rules, **more), CPU)
+    training.scale = 50.0
+    write_tensors(network_folder(name) / FILE, "zero", training.facts, training.tensors())
+    return training
+
+
+def test_the_player_and_its_network(own_home):
+    rules = Rules(3, 3)
+    training = stored("a", rules)
+    given = Loaded(training.network(), training.facts)
+    boards = np.array([Game(rules, 1, index=k).board.packed for k in range(600)], np.uint64)
+    for more in ("simulations=7", "simulations=0", "simulations=5,backup=mean"):
+        player = make_player(f"zero:a,{more}", rules)
+        options = dict(each.split("=") for each in more.split(","))
+        options["simulations"] = int(options["simulations"])
+        same = Zero(rules, given=given, **options)
+        found = player.values_many(boards, boards)
+        assert np.array_equal(found, same.values_many(boards, boards), equal_nan=True)
+        assert (np.isnan(found) == ~legal_moves(boards, rules)).all()
+        if options["simulations"]:
+            assert (np.nansum(np.floor(found), axis=1) == options["simulations"]).all()
+            assert player.draws and not player.symmetric
+        else:
+            assert np.allclose(np.nansum(found, axis=1), 1)
+            assert player.symmetric and not player.draws
+    with pytest.raises(ValueError, match="is not a supervised network"):
+        make_player("supervised:a", rules)
+    with pytest.raises(ValueError, match="there is no zero network for 2x5 in the package"):
+        make_player("zero", Rules(2, 5))
+    with pytest.raises(ValueError, match="the network a is for 3x3, the board is 4x4"):
+        make_player("zero:a", Rules(4, 4))
+
+
+def test_games_are_the_same_on_any_number_of_threads(own_home):
+    rules = Rules(2, 2)
+    stored("a", rules)
+    player = make_player("zero:a,simulations=6", rules)
+    one, two = (
+        {game.index: game for game in play_games(player, iter(range(20)), 3, threads)}
+        for threads in (1, 2)
+    )
+    assert one == two
+
+
+def test_a_dead_end_has_no_values(own_home):
+    rules = Rules(2, 2)
+    stored("a", rules)
+    dead = np.array([Board.parse("2 4/4 2").packed], np.uint64)
+    for simulations in (0, 3):
+        player = make_player(f"zero:a,simulations={simulations}", rules)
+        assert np.isnan(player.values_many(dead, dead)).all()
+
+
+# -- commands ----------------------------------------------------------------------------------
+
+
+@slow
+def test_train_and_evaluate(command, tmp_path, warm_home):
+    picture = tmp_path / "a.svg"
+    arguments = ["train", "zero", "--board", "2x2", "--preset", "tiny", "--simulations", "6"]
+    arguments += ["--out", "a", "--threads", "1"]
+    code, out, _ = command(
+        *arguments,
+        "--moves",
+        "6k",
+        "--parts",
+        "2",
+        "--against",
+        "2x2",
+        "--plot",
+        str(picture),
+        "--json",
+    )
+    found = json.loads(out)
+    assert code == 0 and found["moves"] >= 6000 and len(found["log"]) >= 2
+    assert 0 < found["log"][-1]["bare"]["agreement"] <= 1 and "<svg" in picture.read_text()
+    code, _, error = command(*arguments, "--moves", "6k")
+    assert code == 2 and "there is a network a already" in error
+    resume = ["train", "zero", "--out", "a", "--resume", "--moves"]
+    code, out, _ = command(*resume, "8k")
+    assert code == 0 and read_facts(network_folder("a") / FILE)["moves"] >= 8000
+    code, _, error = command(*resume, "8k")
+    assert code == 0 and "there is nothing left to do" in error
+    code, _, error = command(*resume, "9k", "--simulations", "7")
+    assert code == 2 and "a was begun with --simulations 6, not 7" in error
+    code, out, _ = command("train", "list")
+    assert code == 0 and "tiny, 6 simulations" in out
+    packed = tmp_path / "b.safetensors"
+    assert command("train", "pack", "a", str(packed))[0] == 0
+    players = ["zero:a,simulations=0", f"zero:{packed},simulations=0"]
+    code, out, _ = command("evaluate", *players, "--board", "2x2", "--games", "30", "--json")
+    results = json.loads(out)
+    assert results[0]["score"] == results[1]["score"]
+
+
+def test_bad_arguments_are_told_in_a_line(command, own_home):
+    wrong = {
+        (): "a training lasts for --moves or for --minutes",
+        ("--minutes", "-1"): "--minutes is a number above 0, not -1",
+        ("--moves", "x"): "a number of moves is such as 5000",
+        ("--moves", "1k", "--preset", "big"): "there is no preset 'big'",
+        ("--moves", "1k", "--device", "cuda:9"): "there is no device 'cuda:9' here",
+        ("--moves", "1k", "--resume"): "there is no network 3x3-zero to go on with",
+        ("--moves", "1k", "--against", "3x3"): "there is no table 3x3",
+        ("--moves", "1k", "--board", "9x9"): "9",
+    }
+    for arguments, why in wrong.items():
+        code, _, error = command("train", "zero", *arguments)
+        assert code == 2 and why in error, (arguments, error)

@@ -14,10 +14,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lab2048.cli_train import counted
 from lab2048.learn.curves import curve, plot_curves
+from lab2048.learn.files import FILE, network_folder, read_facts
 from lab2048.learn.folder import Record, read_log
-from lab2048.learn.weights import FILE, network_folder, read_facts
+from lab2048.options import counted
 from lab2048.solve.table import open_table
 
 METHODS = {

@@ -73,6 +73,8 @@ ORDER = [
     "learn.learner",
     "learn.supervised",
     "learn.forest",
+    "learn.tower",
+    "learn.selfplay",
     "learn.zero",
     "learn.neural",
     "custom",

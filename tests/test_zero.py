@@ -14,19 +14,18 @@ from lab2048.learn.encoding import legal_moves, upright
 from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
 from lab2048.learn.learner import asked, inputs, parameters
 from lab2048.learn.neural import Loaded, Zero
-from lab2048.learn.zero import (
+from lab2048.learn.selfplay import (
     PRESETS,
     Lessons,
-    Replay,
     SelfPlay,
     Settings,
     Steps,
-    Training,
     choose,
-    frozen,
     lessons_of,
     returns,
 )
+from lab2048.learn.tower import frozen
+from lab2048.learn.zero import Replay, Training
 from lab2048.players import make_player
 from lab2048.solve.policy import evaluate_policy
 

@@ -13,7 +13,7 @@ from lab2048.bench import REPEATS, Note, machine
 from lab2048.game import Rules
 
 if TYPE_CHECKING:
-    from lab2048.learn.zero import SelfPlay
+    from lab2048.learn.selfplay import SelfPlay
 
 BOARD, SIMULATIONS = Rules(3, 3), 20
 PRESETS = ("tiny", "small")
@@ -67,7 +67,8 @@ def self_play_speed(preset: str) -> dict[str, Any]:
     import torch
 
     from lab2048.learn.learner import asked
-    from lab2048.learn.zero import SelfPlay, Settings, frozen
+    from lab2048.learn.selfplay import SelfPlay, Settings
+    from lab2048.learn.tower import frozen
 
     settings = Settings.of(BOARD, preset, simulations=SIMULATIONS, lucky=True)
     network = Timed(asked(frozen(settings.build()), BOARD, torch.device("cpu")))

@@ -109,7 +109,12 @@ SCALE = 37.0
 
 
 @pytest.mark.parametrize(
-    ("rules", "simulations"), [(Rules(2, 2), 60), (Rules(3, 3), 40), (Rules(3, 2, 0.4), 40)]
+    ("rules", "simulations"),
+    [
+        (Rules(2, 2), 60),
+        (Rules(3, 2, 0.4), 40),
+        pytest.param(Rules(3, 3), 40, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize(("c1", "backup"), [(0.2, "best"), (1.25, "best"), (0.7, "mean")])
 def test_trees_are_those_of_a_naive_search(rules, simulations, c1, backup):
@@ -144,7 +149,7 @@ def test_visits_sum_up_to_simulations_and_dead_ends_need_no_network():
 
 
 def test_noise_is_a_share_of_the_priors():
-    rules = Rules(3, 3)
+    rules = Rules(3, 2)
     boards = boards_of(rules)
     network, _ = made_up(rules)
     searches = Searches(rules, len(boards), 1)

@@ -17,7 +17,7 @@ from lab2048.learn.encoding import ON_IMAGE, Batch, images, legal_moves, ranks
 from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
 from lab2048.learn.learner import parameters, pick_device
 from lab2048.learn.neural import Loaded, Supervised, count_votes
-from lab2048.learn.supervised import Settings, Training, run, turned
+from lab2048.learn.supervised import Settings, Training, right_moves, run, turned
 from lab2048.players import make_player
 
 slow = pytest.mark.slow
@@ -226,6 +226,14 @@ def test_a_thousand_moves_are_learnt_by_heart(tmp_path, name):
     assert records[-1]["accuracy"] > 0.99 and records[-1]["loss"] < 0.1
     test = training.test(in_memory(moves, 100)(0))
     assert test["test_accuracy"] > 0.99
+
+
+def test_a_choice_is_right_if_no_other_should_be_likelier():
+    found = torch.tensor([[0.0, 9.0, 1.0, 2.0]]).expand(4, 4)
+    wanted = torch.tensor(
+        [[0.0, 1.0, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0], [0.6, 0.4, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    )
+    assert right_moves(found, wanted) == 2
 
 
 def test_images_are_learnt_with_their_moves():

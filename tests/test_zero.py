@@ -94,13 +94,13 @@ def naive_returns(values, rewards, luck, over, trace):
         for t in range(steps):
             total, weight, gone = 0.0, 1.0, 0.0
             for k in range(t, steps):
+                if over[k, game]:
+                    total += weight * (gone + rewards[k, game] - luck[k, game])
+                    break
                 if k == steps - 1:
                     total += weight * (gone + values[k, game])
                     break
                 gone += rewards[k, game] - luck[k, game]
-                if over[k, game]:
-                    total += weight * gone
-                    break
                 total += weight * (1 - trace) * (gone + values[k + 1, game])
                 weight *= trace
             found[t, game] = total
@@ -115,7 +115,7 @@ def test_returns(trace):
     none = np.zeros((12, 5))
     steps = Steps(none, none, values, none, rewards, luck, over)
     expected = naive_returns(values, rewards, luck, over, trace)
-    assert np.allclose(returns(steps, trace)[:-1], expected[:-1])
+    assert np.allclose(returns(steps, trace), expected)
 
 
 def played(settings, moves, seed=1):
@@ -131,7 +131,7 @@ def played(settings, moves, seed=1):
 
 
 def test_games_of_self_play_are_games():
-    settings = tiny(Rules(3, 3))
+    settings = tiny(Rules(3, 2))
     crew, parts = played(settings, 60)
     for game in range(settings.games):
         number, again = game, Game(settings.rules, 1, index=game)
@@ -187,24 +187,44 @@ def outcomes(board, policy):
 
 
 def test_lessons_are_upright_and_complete():
-    settings = tiny(Rules(3, 3), horizon=5)
+    settings = tiny(Rules(3, 2), horizon=5)
     _, parts = played(settings, 20)
     steps = Steps(*(np.stack(each) for each in zip(*parts, strict=True)))
     lessons = lessons_of(steps, settings)
-    assert len(lessons.states) == 15 * settings.games
+    ready = [
+        (t, game)
+        for t in range(20)
+        for game in range(settings.games)
+        if t < 15 or steps.over[t:, game].any()
+    ]
+    assert len(lessons.states) == len(ready) >= 15 * settings.games
     expected = returns(steps, settings.trace)
-    for k in range(len(lessons.states)):
-        t, game = divmod(k, settings.games)
-        board = Board.from_packed(int(steps.boards[t, game]), 3, 3)
+    for k, (t, game) in enumerate(ready):
+        board = Board.from_packed(int(steps.boards[t, game]), 3, 2)
         after = board.move(int(steps.moves[t, game])).after
         for found, right in ((lessons.states[k], board), (lessons.afters[k], after)):
             assert upright(np.array([found]), settings.rules)[0][0] == found
-            assert Board.from_packed(int(found), 3, 3).canonical().board == right.canonical().board
+            assert Board.from_packed(int(found), 3, 2).canonical().board == right.canonical().board
         assert lessons.worths[k] == pytest.approx(expected[t, game], rel=1e-5)
         rest = expected[t, game] - steps.rewards[t, game]
         assert lessons.after_worths[k] == pytest.approx(rest, rel=1e-5, abs=1e-4)
-        there = Board.from_packed(int(lessons.states[k]), 3, 3)
+        there = Board.from_packed(int(lessons.states[k]), 3, 2)
         assert outcomes(there, lessons.policy[k]) == outcomes(board, steps.policy[t, game])
+
+
+def test_every_move_is_learnt_from_once():
+    settings = tiny(horizon=7)
+    network = asked(frozen(settings.build()), settings.rules, CPU)
+    crew = SelfPlay(settings, settings.games, 1)
+    learnt = 0
+    for moves in (3, 5, 1, 20, 2, 9, 4):
+        before = len(crew.last)
+        learnt += len(crew.play(network, moves, 1.0).states)
+        assert len(crew.last) == min(7, before + moves)
+    over = np.stack([step.over for step in crew.last])
+    waiting = sum(not over[t:, game].any() for t in range(7) for game in range(settings.games))
+    assert 0 < waiting < 7 * settings.games
+    assert learnt + waiting == 44 * settings.games
 
 
 def test_the_ring_keeps_the_last_positions():
@@ -307,7 +327,7 @@ def stored(name, rules, **more):
 
 
 def test_the_player_and_its_network(own_home):
-    rules = Rules(3, 3)
+    rules = Rules(3, 2)
     training = stored("a", rules)
     given = Loaded(training.network(), training.facts)
     boards = np.array([Game(rules, 1, index=k).board.packed for k in range(600)], np.uint64)
@@ -329,7 +349,7 @@ def test_the_player_and_its_network(own_home):
         make_player("supervised:a", rules)
     with pytest.raises(ValueError, match="there is no zero network for 2x5 in the package"):
         make_player("zero", Rules(2, 5))
-    with pytest.raises(ValueError, match="the network a is for 3x3, the board is 4x4"):
+    with pytest.raises(ValueError, match="the network a is for 3x2, the board is 4x4"):
         make_player("zero:a", Rules(4, 4))
 
 

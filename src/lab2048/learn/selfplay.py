@@ -43,7 +43,7 @@ class Settings:
 
     rules: Rules
     preset: str = "small"
-    blocks: int = 2
+    blocks: int = 1
     channels: int = 64
     head: int = 16
     """Channels of the layer of a head."""
@@ -59,11 +59,11 @@ class Settings:
     """How often a position is learnt from, on average."""
     buffer: int = 1 << 19
     """Positions that are kept."""
-    trace: float = 0.9
-    """The lambda of returns."""
+    trace: float = 0.98
+    """The lambda of returns. Without luck they vary little, and the end of a game is far away."""
     lucky: bool = False
     """Whether the luck of spawns stays in returns, as in the papers."""
-    horizon: int = 16
+    horizon: int = 128
     """Moves of a game that a return looks at, at least, if the game goes on for so long."""
     noise: float = 0.1
     """The share of noise in the priors of a root."""
@@ -188,12 +188,13 @@ class SelfPlay:
     def play(self, network: Network, moves: int, temperature: float) -> Lessons:
         """Make so many moves in each game; what there is to learn.
 
-        The last of them wait for the next time, which tells how they go on.
+        The last moves of games that go on wait for the next time, which tells how they do.
         """
         draw = np.random.default_rng((self.seed, self.begun, int(self.state[3, 0])))
+        before = len(self.last)
         parts = [*self.last, *(self._move(network, temperature, draw) for _ in range(moves))]
         self.last = parts[-self.settings.horizon :]
-        return lessons_of(stacked(parts), self.settings)
+        return lessons_of(stacked(parts), self.settings, before)
 
     def play_out(self, network: Network) -> list[int]:
         """The score of one game in each place, played without noise or temperature."""
@@ -293,19 +294,27 @@ class Lessons(NamedTuple):
     after_worths: Singles
 
 
-def lessons_of(steps: Steps, settings: Settings) -> Lessons:
-    """What there is to learn from steps; the last ones only say how the others go on."""
-    known = max(0, len(steps.boards) - settings.horizon)
-    worths = returns(steps, settings.trace)[:known]
-    boards, moves = steps.boards[:known].reshape(-1), steps.moves[:known].reshape(-1)
-    rules = settings.rules
+def lessons_of(steps: Steps, settings: Settings, before: int = 0) -> Lessons:
+    """What there is to learn from steps, the first of which were looked at before.
+
+    A step waits until its game is over, or has gone on for `horizon` moves.
+    """
+    ready = ended(steps.over)
+    ready[: max(0, len(ready) - settings.horizon)] = True
+    ready[:before] &= ~ended(steps.over[:before])  # learnt from when their games ended
+    worths = returns(steps, settings.trace)[ready]
+    boards, moves, rules = steps.boards[ready], steps.moves[ready], settings.rules
     states, which = upright(boards, rules)
     policy = np.empty((len(boards), 4), np.float32)
-    np.put_along_axis(policy, ON_IMAGE[which], steps.policy[:known].reshape(-1, 4), axis=1)
+    np.put_along_axis(policy, ON_IMAGE[which], steps.policy[ready], axis=1)
     afters, _ = upright(slid(boards, moves, rules), rules)
-    rest = worths - steps.rewards[:known]
-    columns = (each.reshape(-1).astype(np.float32) for each in (worths, rest))
-    return Lessons(states, policy, next(columns), afters, next(columns))
+    rest = worths - steps.rewards[ready]
+    return Lessons(states, policy, worths.astype(np.float32), afters, rest.astype(np.float32))
+
+
+def ended(over: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Of each step: whether its game ends with it or with a later one."""
+    return np.asarray(np.logical_or.accumulate(over[::-1], axis=0)[::-1])
 
 
 def stacked(parts: Sequence[Steps]) -> Steps:
@@ -314,10 +323,10 @@ def stacked(parts: Sequence[Steps]) -> Steps:
 
 
 def returns(steps: Steps, trace: float) -> Floats:
-    """The lambda-return of every step; of the last, its value."""
-    found = np.empty(steps.values.shape)
-    found[-1] = steps.values[-1]
+    """The lambda-return of every step; of the last ones, their values unless games are over."""
+    paid = steps.rewards - steps.luck
+    found = np.where(steps.over, paid, steps.values)
     for t in range(len(found) - 2, -1, -1):
         ahead = (1 - trace) * steps.values[t + 1] + trace * found[t + 1]
-        found[t] = steps.rewards[t] + np.where(steps.over[t], 0.0, ahead) - steps.luck[t]
+        found[t] = paid[t] + np.where(steps.over[t], 0.0, ahead)
     return found

@@ -275,9 +275,9 @@ class Training:
 
 
 def right_moves(found: Tensor, wanted: Tensor) -> float:
-    """On how many boards the network's choice is one of the moves that should be."""
+    """On how many boards no move should be likelier than the network's choice."""
     best = found.argmax(1, keepdim=True)
-    return float((wanted.gather(1, best) > 0).sum().item())
+    return float((wanted.gather(1, best) == wanted.amax(1, keepdim=True)).sum().item())
 
 
 def turned(

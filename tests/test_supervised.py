@@ -13,11 +13,11 @@ from networks import random_grids
 from lab2048 import data
 from lab2048.arena import play_games
 from lab2048.game import Board, Direction, Rules, direction_on_image
-from lab2048.learn.encoding import ON_IMAGE, Batch, images, legal_moves, ranks
+from lab2048.learn.encoding import ON_IMAGE, Batch, images, legal_moves, ranks, upright
 from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
 from lab2048.learn.learner import parameters, pick_device
 from lab2048.learn.neural import Loaded, Supervised, count_votes
-from lab2048.learn.supervised import Settings, Training, right_moves, run, turned
+from lab2048.learn.supervised import Settings, Training, right_moves, run
 from lab2048.players import make_player
 
 slow = pytest.mark.slow
@@ -236,22 +236,48 @@ def test_a_choice_is_right_if_no_other_should_be_likelier():
     assert right_moves(found, wanted) == 2
 
 
-def test_images_are_learnt_with_their_moves():
+@pytest.mark.parametrize("which", ["random", "upright"])
+def test_images_are_learnt_with_their_moves(which):
     rules = Rules(3, 3)
     moves = some_moves(rules, 200)
-    shares = np.eye(4, dtype=np.float32)[moves.moves]
-    boards, found = turned(moves.boards, shares, rules, np.random.default_rng(0))
-    assert (boards != moves.boards).mean() > 0.6
-    for before, after, old, new in zip(moves.boards, boards, shares, found, strict=True):
-        one, other = (Board.from_packed(int(b), 3, 3) for b in (before, after))
-        one, other = one.move(int(old.argmax())).after, other.move(int(new.argmax())).after
+    given = Batch(moves.boards, np.eye(4, dtype=np.float32)[moves.moves])
+    training = Training(Settings(rules, "cnn4", channels=4, images=which), CPU, 1)
+    found = training._turned(given, np.random.default_rng(0))
+    assert (found.boards != given.boards).mean() > 0.6
+    if which == "upright":
+        assert (found.boards == upright(given.boards, rules)[0]).all()
+    for k in range(200):
+        before, after = (Board.from_packed(int(each.boards[k]), 3, 3) for each in (given, found))
+        one = before.move(int(given.shares[k].argmax())).after
+        other = after.move(int(found.shares[k].argmax())).after
         assert one.canonical().board == other.canonical().board
+
+
+def test_a_network_of_upright_boards_is_asked_about_those():
+    rules = Rules(3, 3)
+    asked = []
+
+    def network(boards):
+        asked.append(boards)
+        return np.tile(np.array([[4.0, 3.0, 2.0, 1.0]], np.float32), (len(boards), 1))
+
+    player = Supervised(rules, given=Loaded(network, {"images": "upright"}))
+    boards = some_moves(rules, 100).boards
+    values = player.values_many(boards, boards)
+    assert player.symmetric and (asked[0] == upright(boards, rules)[0]).all()
+    for board, row in zip(boards, values, strict=True):
+        before = Board.from_packed(int(board), 3, 3)
+        there = Board.from_packed(int(upright(np.array([board]), rules)[0][0]), 3, 3)
+        right = there.move(there.legal_moves[0]).after  # up is the best, then right, and so on
+        assert (
+            before.move(int(np.nanargmax(row))).after.canonical().board == right.canonical().board
+        )
 
 
 def trained(folder, epochs, stop=None, before=None):
     """A small training, perhaps stopped after some batches and gone on with."""
     rules = Rules(2, 2)
-    settings = Settings(rules, "cnn4", channels=4, epochs=epochs, batch=50, turned=True)
+    settings = Settings(rules, "cnn4", channels=4, epochs=epochs, batch=50, images="random")
     training = Training(settings, CPU, 6)
     if before is not None:
         training.resume(before.facts, before.tensors())

@@ -124,8 +124,9 @@ def supervised(  # noqa: PLR0913, PLR0917
         int | None, typer.Option("--batch", min=2, max=1 << 20, help="Moves of a step; 1000.")
     ] = None,
     rate: RateOption = None,
-    turned: Annotated[
-        bool | None, typer.Option("--turned/--not-turned", help="Learn from random images.")
+    images: Annotated[
+        str | None,
+        typer.Option("--images", help="Of boards to learn from: given, random or upright; given."),
     ] = None,
     soft: Annotated[
         float | None,
@@ -155,7 +156,7 @@ def supervised(  # noqa: PLR0913, PLR0917
     before = stored(name, resume, "supervised", module.FACTS)
     given = {
         "board": board or (None if before else "4x4"), "p4": p4, "network": network,
-        "channels": channels, "epochs": epochs, "batch": batch, "rate": rate, "turned": turned,
+        "channels": channels, "epochs": epochs, "batch": batch, "rate": rate, "images": images,
         "soft": soft, "seed": seed,
     }  # fmt: skip
     settings = settings_of(module.Settings, given, before, name)

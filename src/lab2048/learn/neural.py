@@ -151,16 +151,25 @@ class Supervised(Neural):
     meaning = "votes of the board's images; tenths: the order of the sums of outputs"
 
     @property
+    def one_image(self) -> bool:
+        """Whether the network knows upright boards only: then there is one to be asked about."""
+        return bool(self.loaded.facts.get("images") == "upright")
+
+    @property
     def symmetric(self) -> bool:
-        return self.vote == "on"
+        return self.vote == "on" or self.one_image
 
     def values_many(self, boards: Words, words: Words) -> Floats:
-        count = symmetries(self.rules) if self.vote == "on" else 1
-        repeated = np.repeat(boards, count)
-        which = np.tile(np.arange(count), len(boards))
-        outputs = self.ask(images(repeated, which, self.rules)).reshape(-1, count, 4)
+        if self.one_image:
+            turned, which = upright(boards, self.rules)
+            outputs = np.take_along_axis(self.ask(turned), ON_IMAGE[which], axis=1)[:, None]
+        else:
+            count = symmetries(self.rules) if self.vote == "on" else 1
+            repeated = np.repeat(boards, count)
+            which = np.tile(np.arange(count), len(boards))
+            outputs = self.ask(images(repeated, which, self.rules)).reshape(-1, count, 4)
         out = np.empty((len(boards), 4))
-        count_votes(outputs, legal_moves(boards, self.rules), out)
+        count_votes(np.ascontiguousarray(outputs), legal_moves(boards, self.rules), out)
         return out
 
 

@@ -29,7 +29,8 @@ from torch.nn import functional as F  # noqa: N812
 
 from lab2048.board import Words
 from lab2048.game import Rules
-from lab2048.learn.encoding import ON_IMAGE, Batch, Shares, images, planes, symmetries
+from lab2048.lanes import Counts
+from lab2048.learn.encoding import ON_IMAGE, Batch, images, planes, symmetries, upright
 from lab2048.learn.files import FILE, Facts, Tensors, write_tensors
 from lab2048.learn.folder import Logs, Saver
 from lab2048.learn.learner import (
@@ -47,6 +48,7 @@ from lab2048.wording import nearest
 NAMES = ("cnn4", "cnn5", "cnn5_sym", "mlp4", "mlp5")
 CHANNELS = {"cnn4": 256, "cnn5": 222, "cnn5_sym": 222}
 LAYERS = {"cnn4": 4, "cnn5": 5, "cnn5_sym": 5}
+IMAGES = ("given", "random", "upright")
 HIDDEN = {"mlp4": (356, 1024, 356), "mlp5": (512, 1024, 2048, 512)}
 
 
@@ -95,7 +97,7 @@ class Perceptron(nn.Module):
 
 FACTS = {
     "board": str, "p4": float, "network": str, "channels": int, "epochs": int, "batch": int,
-    "rate": float, "turned": bool, "soft": float, "seed": int, "epoch": int, "batch_in_epoch": int,
+    "rate": float, "images": str, "soft": float, "seed": int, "epoch": int, "batch_in_epoch": int,
     "batches": int, "sums": list, "steps": int, "seconds": float, "data": list,
 }  # fmt: skip
 """What a file says about a network."""
@@ -112,8 +114,9 @@ class Settings:
     epochs: int = 10
     batch: int = 1000
     rate: float = 1e-3
-    turned: bool = False
-    """Whether boards are learnt from as random images of themselves; not in the study."""
+    images: str = "given"
+    """Which images of boards are learnt from: as they are, random ones, or upright ones, which are
+    then asked about in play too. Only the first is in the study."""
     soft: float = 0.0
     """Of labels: a move that is worse by so much is e times less right; 0: only the best are."""
     seed: int = 1
@@ -125,6 +128,8 @@ class Settings:
             )
         if self.channels and self.network in HIDDEN:
             raise ValueError(f"{self.network} has no channels to choose")
+        if self.images not in IMAGES:
+            raise ValueError(f"images are {', '.join(IMAGES)}, not {self.images[:40]!r}")
         if not 0 <= self.soft < math.inf:
             raise ValueError(f"soft is a number of points, not {self.soft:g}")
 
@@ -154,7 +159,7 @@ class Settings:
     def from_facts(cls, facts: Facts) -> Settings:
         """The settings of a training that was stored."""
         rules = Rules.parse(facts["board"], facts["p4"])
-        names = ("network", "channels", "epochs", "batch", "rate", "turned", "soft", "seed")
+        names = ("network", "channels", "epochs", "batch", "rate", "images", "soft", "seed")
         return cls(rules, **{name: facts[name] for name in names})
 
 
@@ -222,10 +227,8 @@ class Training:
 
     def _learn(self, batch: Batch, number: int) -> None:
         """Learn from a batch; loss and accuracy are those before."""
-        boards, shares = batch
-        if self.settings.turned:
-            draw = np.random.default_rng((self.settings.seed, self.epoch, number))
-            boards, shares = turned(boards, shares, self.rules, draw)
+        draw = np.random.default_rng((self.settings.seed, self.epoch, number))
+        boards, shares = self._turned(batch, draw)
         self.learner.model.train()
         found = self.learner.model(inputs(boards, self.rules, self.learner.device))
         wanted = torch.from_numpy(shares).to(self.learner.device)
@@ -233,12 +236,23 @@ class Training:
         self.learner.step(loss, self.rate)
         self.sums += len(boards), loss.item() * len(boards), right_moves(found, wanted)
 
+    def _turned(self, batch: Batch, draw: np.random.Generator) -> Batch:
+        """The images of boards that are learnt from, and the shares of their moves."""
+        if self.settings.images == "given":
+            return batch
+        which = draw.integers(0, symmetries(self.rules), len(batch.boards))
+        if self.settings.images == "upright":
+            _, which = upright(batch.boards, self.rules)
+        return turned(batch, which, self.rules)
+
     def test(self, batches: Iterable[Batch]) -> Facts:
         """Loss and accuracy on other moves."""
         self.learner.model.eval()
         sums = np.zeros(3)
+        draw = np.random.default_rng(self.settings.seed)
         with torch.inference_mode():
-            for boards, shares in batches:
+            for batch in batches:
+                boards, shares = self._turned(batch, draw)
                 found = self.learner.model(inputs(boards, self.rules, self.learner.device))
                 wanted = torch.from_numpy(shares).to(self.learner.device)
                 loss = F.cross_entropy(found, wanted, reduction="sum").item()
@@ -280,14 +294,11 @@ def right_moves(found: Tensor, wanted: Tensor) -> float:
     return float((wanted.gather(1, best) == wanted.amax(1, keepdim=True)).sum().item())
 
 
-def turned(
-    boards: Words, shares: Shares, rules: Rules, draw: np.random.Generator
-) -> tuple[Words, Shares]:
-    """A random image of each board, and the shares of its moves."""
-    which = draw.integers(0, symmetries(rules), len(boards))
-    moved = np.empty_like(shares)
-    np.put_along_axis(moved, ON_IMAGE[which], shares, axis=1)
-    return images(boards, which, rules), moved
+def turned(batch: Batch, which: Counts, rules: Rules) -> Batch:
+    """One image of each board, of these symmetries, and the shares of its moves."""
+    shares = np.empty_like(batch.shares)
+    np.put_along_axis(shares, ON_IMAGE[which], batch.shares, axis=1)
+    return Batch(images(batch.boards, which, rules), shares)
 
 
 def run(

@@ -17,6 +17,7 @@ from lab2048.learn.encoding import legal_moves
 from lab2048.players import make_player
 from lab2048.solve.table import Table
 
+slow = pytest.mark.slow
 FOUR = Rules(4, 4)
 EXAMPLE = "r 13 5 5 2 14 8 3 1 12 9 1 0 11 10 0 1 : 3 15\n"
 """The line that the study prints."""
@@ -58,7 +59,9 @@ def test_the_example_of_the_study(tmp_path):
     assert data.may_be(found, FOUR)[0] == 3  # a 2 is there, and after the move it is empty
 
 
-@pytest.mark.parametrize("rules", [FOUR, Rules(3, 3), Rules(2, 5)])
+@pytest.mark.parametrize(
+    "rules", [FOUR, Rules(3, 3), pytest.param(Rules(2, 5), marks=pytest.mark.slow)]
+)
 def test_text_is_read_as_it_was_written(tmp_path, rules):
     moves = some_moves(rules)
     path = tmp_path / "a.txt"
@@ -263,6 +266,7 @@ def table(made):
         yield found
 
 
+@slow
 def test_perfect_labels_are_exact(tmp_path, table):
     rules = table.rules
     player = make_player("random", rules)
@@ -284,6 +288,7 @@ def test_perfect_labels_are_exact(tmp_path, table):
     assert (found.best & (found.best - 1)).any()  # several moves may be best
 
 
+@slow
 def test_labels_are_drawn_by_their_weights(tmp_path, table):
     rules = table.rules
     path = tmp_path / "a.parquet"
@@ -305,6 +310,7 @@ def test_labels_are_drawn_by_their_weights(tmp_path, table):
     assert abs((many == found.boards[top]).sum() - expected) < 5 * expected**0.5
 
 
+@slow
 def test_soft_labels_go_by_values(tmp_path, table):
     path = tmp_path / "a.parquet"
     labels.write_perfect(path, table, make_player("random", table.rules), likely=1e-3)
@@ -316,6 +322,7 @@ def test_soft_labels_go_by_values(tmp_path, table):
         assert np.allclose(share, np.array(likely) / sum(likely), rtol=1e-4)
 
 
+@slow
 def test_labels_of_a_player_are_its_values(tmp_path):
     rules = Rules(3, 3)
     player = make_player("expectimax:depth=1", rules)
@@ -347,6 +354,7 @@ def test_a_player_goes_astray_as_often_as_asked():
     assert (labels.Astray(rules, player, 0.0).choose_many(boards, words) == own).all()
 
 
+@slow
 def test_labels_that_are_wrong_are_named(tmp_path, table):
     path = tmp_path / "a.parquet"
     labels.write_perfect(path, table, make_player("random", table.rules), likely=1e-3)
@@ -394,6 +402,7 @@ def test_make_and_check(command, tmp_path, warm_home):
     assert code == 2 and "a number of moves is such as 5000, 200k or 1M, not 'x'" in error
 
 
+@slow
 def test_labels_by_command(command, tmp_path, warm_home):
     path = str(tmp_path / "a.parquet")
     arguments = ["--player", "greedy", "--moves", "300", "--random", "0.1", "--out", path]

@@ -180,6 +180,7 @@ def small_table(tmp_path_factory):
         yield found
 
 
+@pytest.mark.slow
 def test_without_any_knowledge_many_simulations_find_the_best_move(small_table):
     """All of 2x2 fits into the tree, which then knows what every move is worth."""
     rules = Rules(2, 2)
@@ -216,6 +217,7 @@ def exact_network(table):
     return network
 
 
+@pytest.mark.slow
 def test_with_exact_values_a_few_simulations_play_perfectly(made):
     with Table(made) as table:
         rules = table.rules

@@ -130,6 +130,7 @@ def played(settings, moves, seed=1):
     return crew, parts
 
 
+@slow
 def test_games_of_self_play_are_games():
     settings = tiny(Rules(3, 2))
     crew, parts = played(settings, 60)
@@ -152,6 +153,7 @@ def test_games_of_self_play_are_games():
         assert int(crew.state[0, game]) == again.board.packed and crew.scores[game] == again.score
 
 
+@slow
 def test_luck_is_what_a_spawn_changes_and_nothing_on_average():
     rules = Rules(3, 2, 0.3)
     settings = tiny(rules)
@@ -186,6 +188,7 @@ def outcomes(board, policy):
     return sorted((str(m.after.canonical().board), share) for m, share in moves if m.legal)
 
 
+@slow
 def test_lessons_are_upright_and_complete():
     settings = tiny(Rules(3, 2), horizon=5)
     _, parts = played(settings, 20)
@@ -212,6 +215,7 @@ def test_lessons_are_upright_and_complete():
         assert outcomes(there, lessons.policy[k]) == outcomes(board, steps.policy[t, game])
 
 
+@slow
 def test_every_move_is_learnt_from_once():
     settings = tiny(horizon=7)
     network = asked(frozen(settings.build()), settings.rules, CPU)
@@ -246,6 +250,7 @@ def test_the_ring_keeps_the_last_positions():
 # -- training ----------------------------------------------------------------------------------
 
 
+@slow
 def test_what_is_stored_goes_on_as_if_nothing_had_happened(tmp_path):
     from lab2048.learn.files import read_tensors
     from lab2048.learn.zero import FACTS
@@ -265,6 +270,7 @@ def test_what_is_stored_goes_on_as_if_nothing_had_happened(tmp_path):
         assert np.array_equal(tensor, again.tensors()[name]), name
 
 
+@slow
 def test_values_mean_the_same_in_points_when_the_scale_changes():
     training = Training(tiny(), CPU)
     training._rescale(100.0)
@@ -275,6 +281,7 @@ def test_values_mean_the_same_in_points_when_the_scale_changes():
     assert np.allclose(training.network()(boards)[1] * training.scale, before, rtol=1e-4)
 
 
+@slow
 def test_weights_are_kept_only_if_the_median_is_better(monkeypatch):
     training = Training(tiny(gate=1), CPU)
     scores = iter([[10, 20, 30], [10, 15, 99], [10, 21, 22]])
@@ -287,6 +294,7 @@ def test_weights_are_kept_only_if_the_median_is_better(monkeypatch):
     assert np.array_equal(kept[0], kept[1]) and not np.array_equal(kept[1], kept[2])
 
 
+@slow
 def test_zhou_plays_whole_games_without_drawing():
     settings = Settings.of(Rules(2, 2), "zhou", simulations=10, games=4, channels=8, blocks=1)
     assert (
@@ -326,6 +334,7 @@ def stored(name, rules, **more):
     return training
 
 
+@slow
 def test_the_player_and_its_network(own_home):
     rules = Rules(3, 2)
     training = stored("a", rules)
@@ -353,6 +362,7 @@ def test_the_player_and_its_network(own_home):
         make_player("zero:a", Rules(4, 4))
 
 
+@slow
 def test_games_are_the_same_on_any_number_of_threads(own_home):
     rules = Rules(2, 2)
     stored("a", rules)
@@ -364,6 +374,7 @@ def test_games_are_the_same_on_any_number_of_threads(own_home):
     assert one == two
 
 
+@slow
 def test_a_dead_end_has_no_values(own_home):
     rules = Rules(2, 2)
     stored("a", rules)
@@ -423,9 +434,14 @@ def test_bad_arguments_are_told_in_a_line(command, own_home):
         ("--moves", "1k", "--preset", "big"): "there is no preset 'big'",
         ("--moves", "1k", "--device", "cuda:9"): "there is no device 'cuda:9' here",
         ("--moves", "1k", "--resume"): "there is no network 3x3-zero to go on with",
-        ("--moves", "1k", "--against", "3x3"): "there is no table 3x3",
         ("--moves", "1k", "--board", "9x9"): "9",
     }
     for arguments, why in wrong.items():
         code, _, error = command("train", "zero", *arguments)
         assert code == 2 and why in error, (arguments, error)
+
+
+@slow
+def test_a_table_to_measure_against_has_to_be_there(command, own_home):
+    code, _, error = command("train", "zero", "--moves", "1k", "--against", "3x3")
+    assert code == 2 and "there is no table 3x3" in error

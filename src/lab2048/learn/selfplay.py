@@ -59,11 +59,11 @@ class Settings:
     """How often a position is learnt from, on average."""
     buffer: int = 1 << 19
     """Positions that are kept."""
-    trace: float = 0.98
+    trace: float = 0.95
     """The lambda of returns. Without luck they vary little, and the end of a game is far away."""
     lucky: bool = False
     """Whether the luck of spawns stays in returns, as in the papers."""
-    horizon: int = 128
+    horizon: int = 64
     """Moves of a game that a return looks at, at least, if the game goes on for so long."""
     noise: float = 0.1
     """The share of noise in the priors of a root."""

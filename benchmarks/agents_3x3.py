@@ -85,9 +85,10 @@ def row(trained: int, playing: int, figures: dict[str, Any]) -> str:
     """An agent as a row of the table, the paper's shares in brackets."""
     theirs = PAPER.get((trained, playing), ("",) * 4)
     score, judged = figures["score"], figures["optimal"]
+    shares = [each["agreement"] for each in judged["by_gap"][1:]]
     cells = [
-        f"{bin_['agreement']:.2f} ({their})" if their else f"{bin_['agreement']:.2f}"
-        for bin_, their in zip(judged["by_gap"][1:], theirs, strict=True)
+        f"{'-' if share is None else f'{share:.2f}'}{f' ({their})' if their else ''}"
+        for share, their in zip(shares, theirs, strict=True)
     ]
     low, high = score["ci95"]
     mean = f"{score['mean']:,.0f} ({low:,.0f} to {high:,.0f})"

@@ -125,6 +125,7 @@ WRONG = {
     EXAMPLE.replace("3 15", "3 0").strip(): "has no new tile, and is not empty after the move 3",
     "r" + " 1 0 0 0" * 4 + " : 3 5": "the move 3 is not legal on 2 . . . / ",
     "\x00\xff": "a line is 'r', 16 ranks",
+    "r " + "1" * 60 + " x": "a line is 'r', 16 ranks",
 }
 
 
@@ -320,6 +321,21 @@ def test_soft_labels_go_by_values(tmp_path, table):
     for q, share in zip(found.q[rows], shares, strict=True):
         likely = [0.0 if np.isnan(each) else np.exp(each / 7.0) for each in q.astype(float)]
         assert np.allclose(share, np.array(likely) / sum(likely), rtol=1e-4)
+
+
+def test_labels_are_finite_whatever_a_player_says():
+    q = np.array([[-np.inf, 3.0, np.nan, 1.0]])
+    found = labels.columns_of(np.array([5], np.uint64), np.array([1e-60]), q, q == 3)
+    assert found["weight"][0] > 0 and found["best"][0] == 2
+    assert np.isfinite(found["q0"][0]) and found["q0"][0] < -1e29 and np.isnan(found["q2"][0])
+
+
+@slow
+def test_labels_of_no_state_are_not_written(tmp_path, table):
+    player = make_player("greedy", table.rules)
+    with pytest.raises(DataError, match="there is nothing to write"):
+        labels.write_perfect(tmp_path / "a.parquet", table, player, likely=1.0)
+    assert not list(tmp_path.iterdir())
 
 
 @slow

@@ -331,5 +331,5 @@ def test_specs_of_the_player(own_home, trained):
             make_player(spec, rules)
     with pytest.raises(ValueError, match="mine is for 3x3, the board is 4x4"):
         make_player("ntuple:mine", Rules(4, 4))
-    with pytest.raises(ValueError, match="there is no network for 5x2 in the package"):
+    with pytest.raises(ValueError, match="there is no ntuple network for 5x2 in the package"):
         make_player("ntuple", Rules(5, 2))

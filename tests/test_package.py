@@ -311,7 +311,7 @@ def test_the_wheel_works_outside_the_checkout(tmp_path):
     build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
-    assert "lab2048/learn/networks/4x4.safetensors" in ZipFile(wheel).namelist()
+    assert "lab2048/learn/networks/ntuple-4x4.safetensors" in ZipFile(wheel).namelist()
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
     pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet"]

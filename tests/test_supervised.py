@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +12,15 @@ import torch
 from conftest import flip
 from networks import random_grids
 
-from lab2048 import data
+from lab2048 import cli_neural, data
 from lab2048.arena import play_games
 from lab2048.game import Board, Direction, Rules, direction_on_image
+from lab2048.learn import neural
 from lab2048.learn.encoding import ON_IMAGE, Batch, images, legal_moves, ranks, upright
 from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
-from lab2048.learn.learner import parameters, pick_device
+from lab2048.learn.learner import asked, parameters, pick_device
 from lab2048.learn.neural import Loaded, Supervised, count_votes
-from lab2048.learn.supervised import Settings, Training, right_moves, run
+from lab2048.learn.supervised import FACTS, Settings, Training, right_moves, run
 from lab2048.players import make_player
 
 slow = pytest.mark.slow
@@ -317,6 +320,57 @@ def stored(name, rules, **more):
     return training
 
 
+def test_what_diverges_is_told_and_not_kept(tmp_path):
+    training = trained(tmp_path, 1)
+    kept = (tmp_path / FILE).read_bytes()
+    with torch.no_grad():
+        training.learner.model.last.bias.fill_(np.nan)
+    training.settings = replace(training.settings, epochs=2)
+    moves = some_moves(Rules(2, 2), 300, "random")
+    quiet = {"tell": lambda r: None, "say": print, "look": lambda: None}
+    with pytest.raises(ValueError, match="the loss is not a number any more; a smaller --rate"):
+        run(training, in_memory(moves, 50), tmp_path, **quiet)
+    assert (tmp_path / FILE).read_bytes() == kept
+
+
+def test_what_is_packed_does_not_go_on(own_home, command, tmp_path):
+    folder = network_folder("a")
+    folder.mkdir(parents=True)
+    training = trained(folder, 1)
+    write_tensors(
+        folder / FILE, "supervised", {**training.facts, "packed": True}, training.tensors()
+    )
+    (tmp_path / "a.txt").write_text("r 1 0 0 0 : 1 2\n")
+    arguments = ("--data", str(tmp_path / "a.txt"), "--out", "a", "--resume")
+    code, _, error = command("train", "supervised", *arguments)
+    assert code == 2 and "a is packed: it plays, but cannot go on learning" in error
+
+
+def test_what_another_command_has_trained_meanwhile_is_kept(own_home):
+    folder = network_folder("a")
+    folder.mkdir(parents=True)
+    cli_neural.check_unchanged("a", None)
+    trained(folder, 1)
+    with pytest.raises(ValueError, match="there is a network a already"):
+        cli_neural.check_unchanged("a", None)
+    before = cli_neural.stored("a", True, "supervised", FACTS)
+    cli_neural.check_unchanged("a", before)
+    os.utime(folder / FILE, ns=(0, before.stamp + 1))
+    with pytest.raises(ValueError, match="a was trained by another command meanwhile"):
+        cli_neural.check_unchanged("a", before)
+
+
+def test_a_network_is_asked_about_so_many_boards_at_a_time(monkeypatch):
+    rules = Rules(3, 3)
+    model = Settings(rules, "cnn4", channels=4).build()
+    player = Supervised(rules, given=Loaded(asked(model, rules, CPU), {}))
+    boards = some_moves(rules, 50).boards
+    whole = player.values_many(boards, boards)
+    monkeypatch.setattr(neural, "ASKED", 7)
+    assert np.array_equal(player.values_many(boards, boards), whole, equal_nan=True)
+    assert player.values_many(boards[:0], boards[:0]).shape == (0, 4)
+
+
 def test_a_stored_network_plays_as_it_was(own_home):
     rules = Rules(3, 3)
     training = stored("a", rules)
@@ -429,6 +483,8 @@ def test_bad_arguments_are_told_in_a_line(command, tmp_path, own_home):
         ("--data", str(path), "--network", "x"): "there is no network 'x'",
         ("--data", str(path), "--plot", "x.gif"): "a picture is .svg, .png or .pdf",
         ("--data", str(path), "--soft", "3"): "--soft is for labels",
+        ("--data", str(path), "--rate", "-1"): "rate is a number from 1e-07 to 1, not -1",
+        ("--data", str(path), "--seed", str(1 << 64)): "the seed of a training is a number from 0",
         ("--resume",): "there is no network 4x4-cnn5 to go on with",
     }
     for arguments, why in wrong.items():

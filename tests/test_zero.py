@@ -282,6 +282,40 @@ def test_values_mean_the_same_in_points_when_the_scale_changes():
 
 
 @slow
+@pytest.mark.parametrize("calls", [1, 17, 60])
+def test_what_is_stopped_while_it_plays_is_as_before(monkeypatch, calls):
+    training = Training(tiny(horizon=3), CPU, threads=2)
+    training.chunk(0.1)
+    facts, tensors = training.facts, training.tensors()
+    tensors = {name: tensor.copy() for name, tensor in tensors.items()}
+    network, count = training.network(), [0]
+
+    def counting(boards):
+        count[0] += 1
+        training.stopped = count[0] >= calls
+        return network(boards)
+
+    monkeypatch.setattr(training, "network", lambda: counting)
+    part = training.chunk(0.1)
+    assert part.moves == 0 and training.facts == facts
+    assert all(np.array_equal(each, tensors[name]) for name, each in training.tensors().items())
+
+
+@slow
+def test_weights_that_are_taken_back_mean_the_same_in_points(monkeypatch):
+    training = Training(tiny(gate=1), CPU)
+    monkeypatch.setattr(SelfPlay, "play_out", lambda self, network: [9])
+    training._rescale(100.0)
+    boards = np.array([Game(Rules(2, 2), 1, index=k).board.packed for k in range(9)], np.uint64)
+    training._keep_if_better()
+    before = training.network()(boards)[1] * training.scale
+    training._rescale(900.0)
+    training._keep_if_better()  # no better, so that the first weights come back
+    assert training.scale == pytest.approx(180.0)
+    assert np.allclose(training.network()(boards)[1] * training.scale, before, rtol=1e-4)
+
+
+@slow
 def test_weights_are_kept_only_if_the_median_is_better(monkeypatch):
     training = Training(tiny(gate=1), CPU)
     scores = iter([[10, 20, 30], [10, 15, 99], [10, 21, 22]])
@@ -290,13 +324,14 @@ def test_weights_are_kept_only_if_the_median_is_better(monkeypatch):
     for _ in range(3):
         training.chunk(0.0)
         kept.append(training.learner.tensors()["model.moves.weight"].copy())
-    assert training.best.median == 21
+    assert training.best.median == 21 and training.best.scale == training.scale
     assert np.array_equal(kept[0], kept[1]) and not np.array_equal(kept[1], kept[2])
 
 
 @slow
 def test_zhou_plays_whole_games_without_drawing():
     settings = Settings.of(Rules(2, 2), "zhou", simulations=10, games=4, channels=8, blocks=1)
+    assert Settings.from_facts(json.loads(json.dumps(settings.facts, allow_nan=False))) == settings
     assert (
         settings.at(0.0)[0] == 0.0
         and settings.trace == 1.0
@@ -414,6 +449,8 @@ def test_train_and_evaluate(command, tmp_path, warm_home):
     assert code == 0 and read_facts(network_folder("a") / FILE)["moves"] >= 8000
     code, _, error = command(*resume, "8k")
     assert code == 0 and "there is nothing left to do" in error
+    code, _, error = command(*resume, "9k", "--threads", "2")
+    assert code == 2 and "a was begun with --threads 1" in error
     code, _, error = command(*resume, "9k", "--simulations", "7")
     assert code == 2 and "a was begun with --simulations 6, not 7" in error
     code, out, _ = command("train", "list")
@@ -435,6 +472,8 @@ def test_bad_arguments_are_told_in_a_line(command, own_home):
         ("--moves", "1k", "--device", "cuda:9"): "there is no device 'cuda:9' here",
         ("--moves", "1k", "--resume"): "there is no network 3x3-zero to go on with",
         ("--moves", "1k", "--board", "9x9"): "9",
+        ("--moves", "1k", "--rate", "nan"): "rate is a number from 1e-07 to 1, not nan",
+        ("--moves", "1k", "--seed", "18446744073709551616"): "the seed of a training is a number",
     }
     for arguments, why in wrong.items():
         code, _, error = command("train", "zero", *arguments)

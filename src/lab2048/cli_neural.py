@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -48,11 +48,13 @@ PlotOption = Annotated[
 # -- what both have ------------------------------------------------------------------------------
 
 
-class Before:
+class Before(NamedTuple):
     """What was stored of a training that is to go on."""
 
-    def __init__(self, facts: Facts, tensors: Tensors) -> None:
-        self.facts, self.tensors = facts, tensors
+    facts: Facts
+    tensors: Tensors
+    stamp: int
+    """When the file was written."""
 
 
 def stored(name: str, resume: bool, kind: str, needed: dict[str, type]) -> Before | None:
@@ -66,7 +68,22 @@ def stored(name: str, resume: bool, kind: str, needed: dict[str, type]) -> Befor
         return None
     if not resume:
         raise there_already(name)
-    return Before(*read_tensors(path, kind, needed))
+    stamp = path.stat().st_mtime_ns
+    before = Before(*read_tensors(path, kind, needed), stamp)
+    if "packed" in before.facts:
+        raise ValueError(f"{name} is packed: it plays, but cannot go on learning")
+    return before
+
+
+def check_unchanged(name: str, before: Before | None) -> None:
+    """A `ValueError` if somebody else has trained it since the command began."""
+    from lab2048.learn.files import FILE, network_folder
+
+    path = network_folder(name) / FILE
+    if before is None and path.exists():
+        raise there_already(name)
+    if before is not None and path.stat().st_mtime_ns != before.stamp:
+        raise ValueError(f"{name} was trained by another command meanwhile; --resume again")
 
 
 def settings_of(cls: Any, given: dict[str, Any], before: Before | None, name: str) -> Any:
@@ -177,7 +194,7 @@ def supervised(  # noqa: PLR0913, PLR0917
         f"{name}: {settings.rules.name}, {settings.network} with {training.size:,} weights; "
         f"{moves:,} moves, {settings.epochs} epochs, seed {settings.seed}, on {chosen}"
     )
-    records = train_supervised(name, training, source, tests, new=before is None)
+    records = train_supervised(name, training, source, tests, before)
     if plot is not None:
         from lab2048.learn.curves import plot_epochs
 
@@ -223,17 +240,16 @@ def train_supervised(
     training: Supervised,
     batches: Callable[[int], Iterator[Batch]],
     tests: Callable[[int], Iterator[Batch]] | None,
-    new: bool,
+    before: Before | None,
 ) -> list[Facts]:
     """Train with a bar and a line for each epoch; the records of all epochs."""
-    from lab2048.learn.files import FILE, network_folder
+    from lab2048.learn.files import network_folder
     from lab2048.learn.folder import alone
     from lab2048.learn.supervised import run
 
     folder = network_folder(name)
     with alone(folder), stopping(training), progress_bar(parts=True) as bar:
-        if new and (folder / FILE).exists():  # since the command began
-            raise there_already(name)
+        check_unchanged(name, before)
         task = bar.add_task(name, total=1.0)
 
         def tell(record: Facts) -> None:
@@ -322,6 +338,8 @@ def zero(  # noqa: PLR0913, PLR0917
     settings = settings_of(module.Settings, given, before, name)
     check_plot(plot)
     chosen = torch_module("learner").pick_device(device)
+    if before and threads not in (None, before.facts["threads"]):
+        raise ValueError(f"{name} was begun with --threads {before.facts['threads']}")
     workers = use_threads(before.facts["threads"] if before else threads)
     training = module.Training(settings, chosen, workers)
     if before:
@@ -331,7 +349,7 @@ def zero(  # noqa: PLR0913, PLR0917
         f"{settings.simulations} simulations, {settings.games} games side by side, "
         f"seed {settings.seed}, on {chosen}"
     )
-    records, perfect = train_zero(name, training, goal, against, parts, new=before is None)
+    records, perfect = train_zero(name, training, goal, against, parts, before)
     if plot is not None:
         from lab2048.learn.curves import plot_self_play
 
@@ -349,10 +367,10 @@ def train_zero(
     goal: Goal,
     against: str | None,
     parts: int,
-    new: bool,
+    before: Before | None,
 ) -> tuple[list[Facts], float | None]:
     """Train with a bar and a line for each part; all records, and what perfect play is worth."""
-    from lab2048.learn.files import FILE, network_folder
+    from lab2048.learn.files import network_folder
     from lab2048.learn.folder import alone
     from lab2048.learn.zero import run
 
@@ -362,8 +380,7 @@ def train_zero(
         if against is not None:
             table = stack.enter_context(table_against(against, training.settings.rules))
         stack.enter_context(alone(folder))
-        if new and (folder / FILE).exists():  # since the command began
-            raise there_already(name)
+        check_unchanged(name, before)
         if goal.share(training) >= 1:
             say(f"it has had {training.moves:,} moves already: there is nothing left to do")
         stack.enter_context(stopping(training))
@@ -402,7 +419,8 @@ def bare_policy(training: SelfPlay, table: Table) -> Facts:
 
     rules = training.settings.rules
     player = Zero(rules, given=Loaded(training.network(), training.facts), simulations=0)
-    games = sorted(play_games(player, iter(range(MEASURED)), 0), key=lambda game: game.index)
+    playing = play_games(player, iter(range(MEASURED)), 0, len(training.crews))
+    games = sorted(playing, key=lambda game: game.index)
     judged = judge(games, 0, table)
     lost = np.bincount(judged.game, judged.regret, len(games))
     best = table.start_value["start"]

@@ -216,7 +216,7 @@ def to_text(moves: Moves, rules: Rules) -> bytes:
 
 def what_is_wrong(line: str, rules: Rules) -> str:
     """Why a line of text is no move."""
-    found = re.fullmatch(r"\s*r((?:\s*\d+)*)\s*:\s*(\d+)\s+(\d+)\s*", line, re.ASCII)
+    found = re.fullmatch(r"\s*r((?:\s+\d+)*)\s*:\s*(\d+)\s+(\d+)\s*", line, re.ASCII)
     if found is None:
         shape = f"a line is 'r', {rules.cells} ranks, ':', a direction and a cell"
         return f"{shape}, not {line.strip()[:60]!r}"
@@ -295,7 +295,10 @@ class TextFile:
     def _error(self, at: int, line: bytes) -> DataError:
         """What is wrong with a line, which begins somewhere or after blank lines."""
         with self.path.open("rb") as file:
-            number = file.read(at).count(b"\n") + 1
+            number = 1
+            while at > 0:
+                text = file.read(min(at, PIECE))
+                number, at = number + text.count(b"\n"), at - len(text)
             for blank in iter(file.readline, b""):
                 if blank.strip():
                     break
@@ -552,6 +555,8 @@ def write_parquet(path: Path, parts: Iterable[Columns], facts: dict[str, Any]) -
                 writer = stack.enter_context(parquet.ParquetWriter(temporary, schema))
             writer.write_table(found.replace_schema_metadata(None).cast(writer.schema))
             rows += len(found)
+        if writer is None:
+            raise DataError("there is nothing to write")
     return rows
 
 

@@ -42,6 +42,8 @@ LIKELY = 1e-7
 """States that fewer games come to are left out, unless told otherwise."""
 Q = ("q0", "q1", "q2", "q3")
 COLUMNS = {"board": "u8", "weight": "f4", "best": "u1", **dict.fromkeys(Q, "f4")}
+WORST, SMALLEST = -1e30, float(np.finfo(np.float32).tiny)
+"""What values and weights are at least: some players say that a move is infinitely bad."""
 ASTRAY = np.uint64(0x6173747261792121)
 
 
@@ -132,8 +134,9 @@ def best_of(values: Floats, tie: float) -> NDArray[np.bool_]:
 def columns_of(boards: Words, weights: Floats, q: Floats, best: NDArray[np.bool_]) -> Columns:
     """Labels as columns of a file."""
     masks = (best << np.arange(4)).sum(axis=1).astype(np.uint8)
-    values = {name: q[:, k].astype(np.float32) for k, name in enumerate(Q)}
-    return {"board": boards, "weight": weights.astype(np.float32), "best": masks, **values}
+    values = {name: np.maximum(q[:, k], WORST).astype(np.float32) for k, name in enumerate(Q)}
+    weight = np.maximum(weights, SMALLEST).astype(np.float32)
+    return {"board": boards, "weight": weight, "best": masks, **values}
 
 
 def write_perfect(

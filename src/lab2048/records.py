@@ -219,7 +219,5 @@ def arrow() -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise ImportError(
-            "Parquet needs pyarrow: pip install 'lab2048[data]', or save as .jsonl"
-        ) from None
+        raise ImportError("Parquet needs pyarrow: pip install 'lab2048[data]'") from None
     return pyarrow, parquet

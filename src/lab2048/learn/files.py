@@ -29,6 +29,8 @@ KINDS = {
     "zero": "a network of self-play",
 }
 """What trains networks, and what they are."""
+HOW = {"ntuple": "--episodes 100k", "supervised": "--data FILE", "zero": "--minutes 60"}
+"""What a training needs to be told, beside the board."""
 TRAINING = ("adam.", "game.")
 """How the names of tensors begin that only training needs."""
 SHIPPED = Path(__file__).parent / "networks"
@@ -68,7 +70,7 @@ def find_network(name: str, kind: str, board: str) -> Path:
     if not path.exists():
         raise ValueError(
             f"there is no {kind} network for {board} in the package; train one with `lab2048 train "
-            f"{kind} --board {board} --out NAME`, and it plays as {kind}:NAME"
+            f"{kind} --board {board} {HOW[kind]} --out NAME`, and it plays as {kind}:NAME"
         )
     return path
 

@@ -1,7 +1,7 @@
 """What neural networks have in common: where they run, how they take a step, what is stored.
 
-Torch is the `neural` extra; only this module, `supervised` and `zero` import it, and they are
-imported when a network is needed.
+Torch is the `neural` extra. Only this module and those that build on it import it (`supervised`,
+`tower`, `selfplay`, `zero`), and they are imported when a network is needed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from lab2048.learn.files import Tensors
 MODEL, ADAM = "model.", "adam."
 """How the names of tensors begin that are the network, and that only training needs."""
 MOMENTS = ("exp_avg", "exp_avg_sq")
+RATES = 1e-7, 1.0
+"""What learning rates may be."""
 LAST_RATE = 0.01
 """What is left of the learning rate at the end of a training."""
 
@@ -41,6 +43,14 @@ def pick_device(name: str = "auto") -> torch.device:
     return device
 
 
+def check_settings(rate: float, seed: int) -> None:
+    """A `ValueError` unless it can be learnt with these."""
+    if not RATES[0] <= rate <= RATES[1]:
+        raise ValueError(f"rate is a number from {RATES[0]:g} to {RATES[1]:g}, not {rate:g}")
+    if not 0 <= seed < 1 << 32:
+        raise ValueError(f"the seed of a training is a number from 0 to {(1 << 32) - 1}")
+
+
 class Planes(nn.Module):
     """From the ranks of cells to planes of zeros and ones."""
 
@@ -52,7 +62,8 @@ class Planes(nn.Module):
     def forward(self, ranks: Tensor) -> Tensor:
         """Of shape (boards, planes, rows, cols)."""
         found = F.embedding(ranks, self.get_buffer("eye"))
-        return found.view(len(ranks), self.rows, self.cols, -1).permute(0, 3, 1, 2)
+        shape = (len(ranks), self.rows, self.cols, found.shape[-1])  # also of no boards
+        return found.view(shape).permute(0, 3, 1, 2)
 
 
 def parameters(model: nn.Module) -> int:
@@ -91,7 +102,9 @@ class Learner:
         self.steps = 0
 
     def step(self, loss: Tensor, rate: float) -> None:
-        """Make a loss smaller."""
+        """Make a loss smaller; a `ValueError` if it has become too large for that."""
+        if not torch.isfinite(loss):
+            raise ValueError("the loss is not a number any more; a smaller --rate may help")
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
@@ -100,8 +113,10 @@ class Learner:
         self.steps += 1
 
     def tensors(self) -> Tensors:
-        """All that it takes to go on."""
+        """All that it takes to go on; a `ValueError` rather than weights that are no numbers."""
         found = model_tensors(self.model)
+        if not all(np.isfinite(each).all() for each in found.values()):
+            raise ValueError("the weights are not numbers any more; a smaller --rate may help")
         for name, parameter in self.model.named_parameters():
             state = self.optimizer.state.get(parameter, {})
             for moment in MOMENTS:

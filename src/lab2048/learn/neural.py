@@ -29,7 +29,11 @@ Singles = NDArray[np.float32]
 
 BACKUPS = ("best", "mean")
 TOGETHER = 512
-"""Boards that a network is asked about at a time, where there are so many games."""
+"""Boards that are played with at a time, where there are so many games."""
+ASKED = 4096
+"""Boards that a network is asked about at a time, at most."""
+NODES = 1 << 18
+"""Room in all trees of a thread, at most: 2 KB each on 4x4."""
 
 
 def torch_module(name: str) -> ModuleType:
@@ -104,7 +108,12 @@ class Neural(Player):
 
         if threading.current_thread() is not threading.main_thread():
             torch.set_num_threads(1)
-        return self.loaded.ask(boards)
+        parts = [self.loaded.ask(part) for part in _parts(boards, ASKED) or [boards]]
+        if len(parts) == 1:
+            return parts[0]
+        if isinstance(parts[0], np.ndarray):
+            return np.concatenate(parts)
+        return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
 
 # -- votes ---------------------------------------------------------------------------------------
@@ -195,6 +204,10 @@ class Zero(Neural):
     _own: threading.local = field(default_factory=threading.local, init=False, repr=False)
 
     @property
+    def together(self) -> int:
+        return max(1, min(TOGETHER, NODES // (self.simulations + 1)))
+
+    @property
     def draws(self) -> bool:
         return self.simulations > 0
 
@@ -207,7 +220,9 @@ class Zero(Neural):
             return self.policy(boards)
         parts = [
             self._searches(len(part)).search(part, own, self.ask).ranking
-            for part, own in zip(_parts(boards), _parts(words), strict=True)
+            for part, own in zip(
+                _parts(boards, self.together), _parts(words, self.together), strict=True
+            )
         ]
         visits = np.concatenate([np.empty((0, 4)), *parts])
         visits[~legal_moves(boards, self.rules)] = np.nan
@@ -239,6 +254,6 @@ class Zero(Neural):
         return found
 
 
-def _parts(array: Words) -> list[Words]:
-    """An array in pieces that trees are grown for at a time."""
-    return [array[begin : begin + TOGETHER] for begin in range(0, len(array), TOGETHER)]
+def _parts(array: Words, size: int) -> list[Words]:
+    """An array in pieces of a size."""
+    return [array[begin : begin + size] for begin in range(0, len(array), size)]

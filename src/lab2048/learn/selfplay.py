@@ -25,7 +25,7 @@ from lab2048.lanes import Counts, begin_games, next_words, step_kernel
 from lab2048.learn.encoding import ON_IMAGE, legal_moves, slid, spawns, upright
 from lab2048.learn.files import Facts, Tensors
 from lab2048.learn.forest import Network, Searches, Singles
-from lab2048.learn.learner import LAST_RATE
+from lab2048.learn.learner import LAST_RATE, check_settings
 from lab2048.learn.tower import Tower
 from lab2048.player import Floats
 from lab2048.wording import nearest
@@ -81,6 +81,9 @@ class Settings:
     """How searches value what is above a leaf (`forest`): best, or mean as in the papers."""
     seed: int = 1
 
+    def __post_init__(self) -> None:
+        check_settings(self.rate, self.seed)
+
     @classmethod
     def of(cls, rules: Rules, preset: str = "small", **more: Any) -> Settings:
         """The settings of a preset, some of them changed."""
@@ -99,6 +102,8 @@ class Settings:
         """The settings as they are stored."""
         found = asdict(self)
         del found["rules"]
+        if math.isinf(self.c2):  # which JSON does not know
+            found["c2"] = None
         return {"board": self.rules.name, "p4": self.rules.p4, **found}
 
     @classmethod
@@ -106,7 +111,8 @@ class Settings:
         """The settings of a training that was stored."""
         rules = Rules.parse(facts["board"], facts["p4"])
         names = [each.name for each in fields(cls) if each.name != "rules"]
-        return cls(rules, **{name: facts[name] for name in names})
+        stored = {name: facts[name] for name in names}
+        return cls(rules, **{**stored, "c2": math.inf if facts["c2"] is None else facts["c2"]})
 
     def build(self) -> Tower:
         """A new network, with weights that the seed decides."""
@@ -253,6 +259,14 @@ class SelfPlay:
         found[owners[here]] = worths[here]
         luck: Floats = np.nan_to_num(found - mean)  # a tile above 32768 ended the game
         return luck
+
+    def mark(self) -> tuple[Any, ...]:
+        """Where the games are now, to come back to."""
+        return self.state.copy(), self.scores.copy(), self.begun, [*self.last], [*self._finished]
+
+    def go_back(self, mark: tuple[Any, ...]) -> None:
+        """Be where the games were, as if nothing had happened since."""
+        self.state, self.scores, self.begun, self.last, self._finished = mark
 
     def tensors(self) -> Tensors:
         """All that it takes to go on, but for the number of games that were begun."""

@@ -38,6 +38,7 @@ from lab2048.learn.learner import (
     Learner,
     Planes,
     asked,
+    check_settings,
     inputs,
     load_model,
     parameters,
@@ -130,6 +131,7 @@ class Settings:
             raise ValueError(f"{self.network} has no channels to choose")
         if self.images not in IMAGES:
             raise ValueError(f"images are {', '.join(IMAGES)}, not {self.images[:40]!r}")
+        check_settings(self.rate, self.seed)
         if not 0 <= self.soft < math.inf:
             raise ValueError(f"soft is a number of points, not {self.soft:g}")
 

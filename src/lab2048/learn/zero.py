@@ -33,10 +33,11 @@ import numpy as np
 import torch
 from torch.nn import functional as F  # noqa: N812
 
+from lab2048.board import Words
 from lab2048.learn.encoding import legal_moves
 from lab2048.learn.files import FILE, Facts, Tensors, write_tensors
 from lab2048.learn.folder import Logs, Saver
-from lab2048.learn.forest import Network
+from lab2048.learn.forest import Network, Singles
 from lab2048.learn.learner import (
     Learner,
     asked,
@@ -125,11 +126,16 @@ class Part(NamedTuple):
     learning: float
 
 
+class StoppedError(Exception):
+    """The training was told to end."""
+
+
 class Best(NamedTuple):
     """The weights that are kept, and the median score that they have reached."""
 
     tensors: Tensors
     median: float
+    scale: float
 
 
 class Training:
@@ -145,7 +151,7 @@ class Training:
         """How often it has played and learnt; moves to learn from, and games that are over."""
         self.scale = 0.0
         """How many points a value of 1 is; not known before the first game is over."""
-        self.best = Best(model_tensors(self.learner.model), -1.0)
+        self.best = Best(model_tensors(self.learner.model), -1.0, 0.0)
         self.seconds = 0.0
         self.stopped = False
 
@@ -155,10 +161,21 @@ class Training:
         return parameters(self.learner.model)
 
     def chunk(self, share: float) -> Part:
-        """Play on and learn; what that was like. The training is as far along as `share` says."""
+        """Play on and learn; what that was like. The training is as far along as `share` says.
+
+        If it is stopped while it plays, or fails, everything is as it was before.
+        """
         began = time.perf_counter()
         temperature, rate = self.settings.at(share)
-        new, scores = self._play(temperature)
+        marks = [crew.mark() for crew in self.crews]
+        try:
+            new, scores = self._play(temperature)
+        except BaseException as error:
+            for crew, mark in zip(self.crews, marks, strict=True):
+                crew.go_back(mark)
+            if isinstance(error, StoppedError):
+                return Part(0, [], (0.0, 0.0, 0.0), 0.0, 0.0)
+            raise
         middle = time.perf_counter()
         if scores:
             self._rescale(float(np.mean(scores)))
@@ -176,6 +193,10 @@ class Training:
         """Let the scale follow the mean score of games; what values mean in points stays."""
         before = self.scale
         self.scale = max(1.0, SLOW * before + (1 - SLOW) * mean if before else mean)
+        self._keep_points(before)
+
+    def _keep_points(self, before: float) -> None:
+        """Let the values of weights that were learnt at another scale mean the same in points."""
         if before:
             with torch.no_grad():
                 for parameter in self.learner.model.worths.parameters():
@@ -185,9 +206,20 @@ class Training:
         """The network as it is now, as searches and players ask it."""
         return asked(frozen(self.learner.model), self.settings.rules, self.learner.device)
 
+    def _careful(self) -> Network:
+        """The network as it is now, which answers until the training is stopped."""
+        network = self.network()
+
+        def ask(boards: Words) -> tuple[Singles, Singles]:
+            if self.stopped:
+                raise StoppedError
+            return network(boards)
+
+        return ask
+
     def _play(self, temperature: float) -> tuple[int, list[int]]:
         """Play on in all games: how many moves there are to learn from, and scores of games."""
-        network = self.network()
+        network = self._careful()
 
         def work(crew: SelfPlay) -> Lessons:
             torch.set_num_threads(1)  # of this thread
@@ -232,15 +264,21 @@ class Training:
         return [policy.item(), state.item(), after.item()]
 
     def _keep_if_better(self) -> None:
-        """Go on with what was learnt if the median of its games is better, else with the best."""
+        """Go on with what was learnt if the median of its games is better, else with the best.
+
+        If it is stopped before that is known, it goes on with what was learnt.
+        """
         games = SelfPlay(self.settings, self.settings.games, self.settings.seed + GATE_SEED)
         games.searches.scale = self.scale or 1.0
-        scores = games.play_out(self.network())
-        median = float(np.median(scores))
+        try:
+            median = float(np.median(games.play_out(self._careful())))
+        except StoppedError:
+            return
         if median > self.best.median:
-            self.best = Best(model_tensors(self.learner.model), median)
+            self.best = Best(model_tensors(self.learner.model), median, self.scale)
         else:
             load_model(self.learner.model, self.best.tensors)
+            self._keep_points(self.best.scale)
 
     # -- stored --------------------------------------------------------------------------------
 
@@ -251,6 +289,7 @@ class Training:
             **self.settings.facts,
             "scale": self.scale,
             "best_median": self.best.median,
+            "best_scale": self.best.scale,
             "chunks": self.chunks,
             "moves": self.moves,
             "games_played": self.games,
@@ -281,7 +320,7 @@ class Training:
         if self.settings.gate:
             prefix = f"{GAME}best."
             found = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
-            self.best = Best(found, facts["best_median"])
+            self.best = Best(found, facts["best_median"], facts["best_scale"])
 
 
 def player_network(facts: Facts, tensors: Tensors, device: str) -> Network:
@@ -361,7 +400,7 @@ def summary(training: Training, parts: Sequence[Part]) -> Facts:
         "moves": training.moves,
         "games": training.games,
         "seconds": round(training.seconds, 3),
-        "mean": float(np.mean(scores)) if scores else 0.0,
+        "mean": float(np.mean(scores)) if scores else training.scale,
         "block": len(scores),
         "policy_loss": losses[0],
         "state_loss": losses[1],

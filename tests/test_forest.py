@@ -8,7 +8,6 @@ import pytest
 
 from lab2048.game import Board, Game, Rules
 from lab2048.learn.encoding import (
-    FROM_IMAGE,
     ON_IMAGE,
     images,
     legal_moves,
@@ -54,9 +53,6 @@ def test_images_are_those_of_boards(rules):
 
 
 def test_moves_on_images_are_moves_on_the_board():
-    for symmetry in range(8):
-        for direction in range(4):
-            assert FROM_IMAGE[symmetry, ON_IMAGE[symmetry, direction]] == direction
     rules = Rules(3, 3)
     boards = boards_of(rules)
     for symmetry in range(8):
@@ -144,7 +140,6 @@ def test_visits_sum_up_to_simulations_and_dead_ends_need_no_network():
     searches = Searches(rules, len(boards), 50)
     found = searches.search(boards, np.zeros_like(boards), network)
     assert (found.visits[:-1].sum(axis=1) == 50).all() and not found.visits[-1].any()
-    assert searches.asked <= 51 * (len(boards) - 1)
     assert searches.asked < 51 * (len(boards) - 1)  # games of 2x2 end soon
 
 

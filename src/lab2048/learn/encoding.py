@@ -25,7 +25,7 @@ from lab2048.board import (
     transpose,
 )
 from lab2048.choice import legal_masks
-from lab2048.game import MAX_PACKED_RANK, Direction, Rules, direction_from_image, direction_on_image
+from lab2048.game import MAX_PACKED_RANK, Direction, Rules, direction_on_image
 from lab2048.jit import U, inline, kernel
 from lab2048.lanes import Counts
 
@@ -35,8 +35,6 @@ Shares = NDArray[np.float32]
 
 ON_IMAGE = np.array([[direction_on_image(d, s) for d in Direction] for s in range(8)], np.int64)
 """Of each symmetry and direction: what the move is on the image."""
-FROM_IMAGE = np.array([[direction_from_image(d, s) for d in Direction] for s in range(8)], np.int64)
-"""Of each symmetry and direction on the image: what the move is on the board."""
 
 
 class Batch(NamedTuple):
@@ -49,11 +47,6 @@ class Batch(NamedTuple):
 def planes(rules: Rules) -> int:
     """How many planes a board has: n cells hold tiles up to 2**(n + 1), or 32768."""
     return min(rules.cells + 1, MAX_PACKED_RANK) + 1
-
-
-def symmetries(rules: Rules) -> int:
-    """How many images a board has that are boards of the same size."""
-    return 8 if rules.rows == rules.cols else 4
 
 
 @inline("uint64(uint64, int64, int64, int64)")

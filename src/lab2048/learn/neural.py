@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lab2048.board import Words
 from lab2048.jit import kernel
-from lab2048.learn.encoding import ON_IMAGE, images, legal_moves, symmetries, upright
+from lab2048.learn.encoding import ON_IMAGE, images, legal_moves, upright
 from lab2048.learn.files import TRAINING, Facts, find_network, read_facts, read_tensors
 from lab2048.player import Floats, Player, PlayerError, option
 
@@ -173,7 +173,7 @@ class Supervised(Neural):
             turned, which = upright(boards, self.rules)
             outputs = np.take_along_axis(self.ask(turned), ON_IMAGE[which], axis=1)[:, None]
         else:
-            count = symmetries(self.rules) if self.vote == "on" else 1
+            count = self.rules.symmetries if self.vote == "on" else 1
             repeated = np.repeat(boards, count)
             which = np.tile(np.arange(count), len(boards))
             outputs = self.ask(images(repeated, which, self.rules)).reshape(-1, count, 4)

@@ -30,7 +30,7 @@ from torch.nn import functional as F  # noqa: N812
 from lab2048.board import Words
 from lab2048.game import Rules
 from lab2048.lanes import Counts
-from lab2048.learn.encoding import ON_IMAGE, Batch, images, planes, symmetries, upright
+from lab2048.learn.encoding import ON_IMAGE, Batch, images, planes, upright
 from lab2048.learn.files import FILE, Facts, Tensors, write_tensors
 from lab2048.learn.folder import Logs, Saver
 from lab2048.learn.learner import (
@@ -242,7 +242,7 @@ class Training:
         """The images of boards that are learnt from, and the shares of their moves."""
         if self.settings.images == "given":
             return batch
-        which = draw.integers(0, symmetries(self.rules), len(batch.boards))
+        which = draw.integers(0, self.rules.symmetries, len(batch.boards))
         if self.settings.images == "upright":
             _, which = upright(batch.boards, self.rules)
         return turned(batch, which, self.rules)

@@ -323,6 +323,13 @@ def test_soft_labels_go_by_values(tmp_path, table):
         assert np.allclose(share, np.array(likely) / sum(likely), rtol=1e-4)
 
 
+def test_a_legal_move_always_has_a_share():
+    q = np.array([[-1e30, 3.0, np.nan, 1.0]], np.float32)
+    found = labels.Labels(np.array([5], np.uint64), np.ones(1, np.float32), np.array([2]), q)
+    share = labels.shares_of(found, np.array([0]), 2.0)[0]
+    assert 0 < share[0] < 1e-12 and share[2] == 0 and share[1] / share[3] == pytest.approx(np.e)
+
+
 def test_labels_are_finite_whatever_a_player_says():
     q = np.array([[-np.inf, 3.0, np.nan, 1.0]])
     found = labels.columns_of(np.array([5], np.uint64), np.array([1e-60]), q, q == 3)

@@ -20,7 +20,7 @@ from lab2048.learn.encoding import ON_IMAGE, Batch, images, legal_moves, ranks, 
 from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
 from lab2048.learn.learner import asked, parameters, pick_device
 from lab2048.learn.neural import Loaded, Supervised, count_votes
-from lab2048.learn.supervised import FACTS, Settings, Training, right_moves, run
+from lab2048.learn.supervised import FACTS, Settings, Training, loss_of, right_moves, run
 from lab2048.players import make_player
 
 slow = pytest.mark.slow
@@ -237,6 +237,29 @@ def test_a_choice_is_right_if_no_other_should_be_likelier():
         [[0.0, 1.0, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0], [0.6, 0.4, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
     )
     assert right_moves(found, wanted) == 2
+
+
+def test_the_loss_of_soft_shares_counts_what_moves_lose():
+    lost = torch.tensor([[0.0, 1.0, 3.0, torch.inf], [2.0, torch.inf, 0.0, torch.inf]])
+    wanted = (-lost).softmax(1)
+    found = torch.tensor([[0.3, 0.1, -0.2, -1e9], [1.0, -1e9, 0.5, -1e9]])
+    entropy, soft = loss_of(found, wanted, soft=False), loss_of(found, wanted, soft=True)
+    likely = found.double().softmax(1)
+    expected = (likely[0, 1] + 3 * likely[0, 2] + 2 * likely[1, 0]) / 2
+    assert entropy.item() == pytest.approx(-(wanted * found.log_softmax(1)).sum(1).mean().item())
+    assert soft.item() == pytest.approx(entropy.item() + expected.item() / 2)
+
+
+def test_soft_shares_ask_nothing_of_illegal_moves():
+    rules = Rules(2, 2)
+    board = np.array([1], np.uint64)  # a 2 in the first corner
+    shares = np.array([[0.0, 0.25, 0.75, 0.0]], np.float32)
+    training = Training(Settings(rules, "cnn4", channels=4, soft=5.0), CPU, 1)
+    found, wanted = training._ask(board, shares)
+    assert (found[0, [0, 3]] < -1e8).all() and (found[0, [1, 2]].abs() < 10).all()
+    loss_of(found, wanted, soft=True).backward()
+    gradient = training.learner.model.last.bias.grad
+    assert (gradient[[0, 3]] == 0).all() and (gradient[[1, 2]] != 0).all()
 
 
 @pytest.mark.parametrize("which", ["random", "upright"])

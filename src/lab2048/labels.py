@@ -44,6 +44,8 @@ Q = ("q0", "q1", "q2", "q3")
 COLUMNS = {"board": "u8", "weight": "f4", "best": "u1", **dict.fromkeys(Q, "f4")}
 WORST, SMALLEST = -1e30, float(np.finfo(np.float32).tiny)
 """What values and weights are at least: some players say that a move is infinitely bad."""
+FAR = 40.0
+"""How many times `soft` a move is worse at most: so a legal one always has a share."""
 ASTRAY = np.uint64(0x6173747261792121)
 
 
@@ -228,8 +230,8 @@ def drawn(
 ) -> Iterator[Batch]:
     """Batches of boards, as many in all as there are, drawn by their weights.
 
-    All best moves are equally right; or, if `soft`, every move is as right as exp(q / soft) says:
-    so little is lost by taking one for another that is hardly better.
+    All best moves are equally right; or, if `soft`, every legal move is as right as exp(q / soft)
+    says: so little is lost by taking one for another that is hardly better.
     """
     draw = np.random.default_rng((seed, epoch))
     count = len(labels.boards)
@@ -250,5 +252,6 @@ def shares_of(labels: Labels, rows: NDArray[np.int64], soft: float | None) -> Sh
         found = ((labels.best[rows, None] >> np.arange(4, dtype=np.uint8)) & 1).astype(np.float32)
     else:
         q = labels.q[rows].astype(np.float64)
-        found = np.nan_to_num(np.exp((q - np.nanmax(q, axis=1, keepdims=True)) / soft))
+        lost = (np.nanmax(q, axis=1, keepdims=True) - q) / soft
+        found = np.nan_to_num(np.exp(-np.minimum(lost, FAR)))
     return np.asarray(found / found.sum(axis=1, keepdims=True), np.float32)

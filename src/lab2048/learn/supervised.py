@@ -9,6 +9,9 @@ prints. Its convolutions are of 2x2 cells; before each, a row and a column of ze
 left and on the top (`cnn4`, `cnn5`), so that the board keeps its size, or zeros all around
 (`cnn5_sym`), so that it grows. ReLU is between layers, and nothing behind the last.
 
+From labels with the value of each move (`soft`) more is learnt than which move is right: the loss
+is then the cross-entropy of all legal moves plus what the network's moves lose on average.
+
 What the study does not print is ours: Adam, a learning rate of 0.001 that falls to a hundredth of
 that along half a cosine, and the widths of `mlp4`.
 """
@@ -30,7 +33,7 @@ from torch.nn import functional as F  # noqa: N812
 from lab2048.board import Words
 from lab2048.game import Rules
 from lab2048.lanes import Counts
-from lab2048.learn.encoding import ON_IMAGE, Batch, images, planes, upright
+from lab2048.learn.encoding import ON_IMAGE, Batch, Shares, images, planes, upright
 from lab2048.learn.files import FILE, Facts, Tensors, write_tensors
 from lab2048.learn.folder import Logs, Saver
 from lab2048.learn.learner import (
@@ -232,11 +235,17 @@ class Training:
         draw = np.random.default_rng((self.settings.seed, self.epoch, number))
         boards, shares = self._turned(batch, draw)
         self.learner.model.train()
-        found = self.learner.model(inputs(boards, self.rules, self.learner.device))
-        wanted = torch.from_numpy(shares).to(self.learner.device)
-        loss = F.cross_entropy(found, wanted)
+        found, wanted = self._ask(boards, shares)
+        loss = loss_of(found, wanted, self.settings.soft > 0)
         self.learner.step(loss, self.rate)
         self.sums += len(boards), loss.item() * len(boards), right_moves(found, wanted)
+
+    def _ask(self, boards: Words, shares: Shares) -> tuple[Tensor, Tensor]:
+        """What the network says about boards, and what it should say. Soft shares are of legal
+        moves, so it need not learn which moves are: in play illegal ones are left out as well."""
+        found = self.learner.model(inputs(boards, self.rules, self.learner.device))
+        wanted = torch.from_numpy(shares).to(self.learner.device)
+        return found.masked_fill(wanted == 0, -1e9) if self.settings.soft else found, wanted
 
     def _turned(self, batch: Batch, draw: np.random.Generator) -> Batch:
         """The images of boards that are learnt from, and the shares of their moves."""
@@ -255,10 +264,9 @@ class Training:
         with torch.inference_mode():
             for batch in batches:
                 boards, shares = self._turned(batch, draw)
-                found = self.learner.model(inputs(boards, self.rules, self.learner.device))
-                wanted = torch.from_numpy(shares).to(self.learner.device)
-                loss = F.cross_entropy(found, wanted, reduction="sum").item()
-                sums += len(boards), loss, right_moves(found, wanted)
+                found, wanted = self._ask(boards, shares)
+                loss = loss_of(found, wanted, self.settings.soft > 0).item()
+                sums += len(boards), loss * len(boards), right_moves(found, wanted)
         return {"test_loss": sums[1] / sums[0], "test_accuracy": sums[2] / sums[0]}
 
     @property
@@ -288,6 +296,19 @@ class Training:
         self.learner.load(tensors, facts["steps"])
         self.epoch, self.batch = facts["epoch"], facts["batch_in_epoch"]
         self.sums, self.seconds = np.array(facts["sums"]), facts["seconds"]
+
+
+def loss_of(found: Tensor, wanted: Tensor, soft: bool) -> Tensor:
+    """The cross-entropy of wanted shares, plus, of soft ones, half of what is lost on average.
+
+    Soft shares fall as exp(-lost), and none but illegal moves are without: so they tell what is
+    lost, in units of `Settings.soft`.
+    """
+    entropy = F.cross_entropy(found, wanted)
+    if not soft:
+        return entropy
+    lost = (wanted.amax(1, keepdim=True) / wanted.where(wanted > 0, torch.inf)).log()
+    return entropy + (found.softmax(1) * lost.clamp(min=0)).sum(1).mean() / 2
 
 
 def right_moves(found: Tensor, wanted: Tensor) -> float:

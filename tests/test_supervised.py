@@ -331,6 +331,10 @@ def test_what_was_stopped_ends_as_if_it_had_not_been(tmp_path):
     assert losses[0] == losses[1] and len(losses[0]) == 3
     with pytest.raises(ValueError, match="it was begun with 6 batches of data, not 7"):
         Training(part.settings, CPU, 7).resume(part.facts, part.tensors())
+    other = tmp_path / "moves.txt"
+    other.write_text("other moves\n")
+    with pytest.raises(ValueError, match="other data"):
+        Training(part.settings, CPU, 6, [other]).resume(part.facts, part.tensors())
 
 
 # -- on disk -----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.board import Words, bounded, legal
+from lab2048.game import Rules
 from lab2048.jit import U, kernel
 from lab2048.lanes import CHOICE, CHOICES, Counts
 
@@ -70,3 +71,10 @@ def legal_masks(boards: Words, masks: Words, rows: int, cols: int) -> None:
     """Write the legal moves of each board: bit d for direction d."""
     for i in range(len(boards)):
         masks[i] = legal(boards[i], rows, cols)
+
+
+def legal_moves(boards: Words, rules: Rules) -> NDArray[np.bool_]:
+    """Which of the four moves are legal on each board."""
+    masks = np.empty_like(boards)
+    legal_masks(boards, masks, rules.rows, rules.cols)
+    return np.asarray((masks[:, None] >> np.arange(4, dtype=np.uint64)) & np.uint64(1) == 1)

@@ -186,8 +186,7 @@ def supervised(  # noqa: PLR0913, PLR0917
     use_threads(threads)
     moves, source = batches_of(data, settings)
     tests = batches_of([test], settings)[1] if test else None
-    files = [str(each.absolute()) for each in data]
-    training = module.Training(settings, chosen, math.ceil(moves / settings.batch), files)
+    training = module.Training(settings, chosen, math.ceil(moves / settings.batch), data)
     if before:
         training.resume(before.facts, before.tensors)
     say(

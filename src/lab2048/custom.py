@@ -75,6 +75,8 @@ class Custom(Player):
         return "its function draws by itself; let it return the chances of the moves"
 
     def values_many(self, boards: Words, words: Words) -> Floats:
+        from lab2048.choice import legal_moves
+
         chances = self._ask(boards)
         return np.where(legal_moves(boards, self.rules), chances, np.nan)
 
@@ -93,6 +95,8 @@ class Custom(Player):
 
     def _ask(self, boards: Words) -> Floats:
         """The chances that the function gives, checked."""
+        from lab2048.choice import legal_moves
+
         rules = self.rules
         shifts = np.arange(rules.cells, dtype=np.uint64) * np.uint64(4)
         ranks = ((boards[:, None] >> shifts) & np.uint64(15)).astype(np.uint8)
@@ -142,15 +146,6 @@ class Custom(Player):
     def _refuse(self, what: str, boards: Words) -> None:
         board = Board.from_packed(int(boards[0]), self.rules.rows, self.rules.cols)
         raise PlayerError(f"{self.spec} returned {what}, on {board}")
-
-
-def legal_moves(boards: Words, rules: Rules) -> NDArray[np.bool_]:
-    """Which of the four moves are legal on each packed board."""
-    from lab2048.choice import legal_masks
-
-    masks = np.empty(len(boards), np.uint64)
-    legal_masks(boards, masks, rules.rows, rules.cols)
-    return ((masks[:, None] >> np.arange(4, dtype=np.uint64)) & np.uint64(1)).astype(np.bool_)
 
 
 def load(path: str, rules: Rules) -> Custom:

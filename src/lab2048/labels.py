@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.board import Words
+from lab2048.choice import legal_moves
 from lab2048.data import (
     LABELS,
     Columns,
@@ -32,7 +33,7 @@ from lab2048.data import (
 )
 from lab2048.game import Rules
 from lab2048.lanes import next_words
-from lab2048.learn.encoding import Batch, Shares, legal_moves
+from lab2048.learn.encoding import Batch, Shares
 from lab2048.player import Floats, Moves, Player
 from lab2048.solve.optimal import even_out
 from lab2048.solve.policy import Layer, evaluate_policy

@@ -24,7 +24,6 @@ from lab2048.board import (
     table,
     transpose,
 )
-from lab2048.choice import legal_masks
 from lab2048.game import MAX_PACKED_RANK, Direction, Rules, direction_on_image
 from lab2048.jit import U, inline, kernel
 from lab2048.lanes import Counts
@@ -157,10 +156,3 @@ def spawns(afters: Words, rules: Rules) -> tuple[Words, Floats, Counts]:
     out, chances, owners = np.empty(room, np.uint64), np.empty(room), np.empty(room, np.int64)
     size = write_spawns(afters, rules.p4, rules.rows, rules.cols, out, chances, owners)
     return out[:size], chances[:size], owners[:size]
-
-
-def legal_moves(boards: Words, rules: Rules) -> NDArray[np.bool_]:
-    """Which of the four moves are legal on each board."""
-    masks = np.empty_like(boards)
-    legal_masks(boards, masks, rules.rows, rules.cols)
-    return np.asarray((masks[:, None] >> np.arange(4, dtype=np.uint64)) & np.uint64(1) == 1)

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.board import Words
+from lab2048.choice import legal_moves
 from lab2048.jit import kernel
-from lab2048.learn.encoding import ON_IMAGE, images, legal_moves, upright
+from lab2048.learn.encoding import ON_IMAGE, images, upright
 from lab2048.learn.files import TRAINING, Facts, find_network, read_facts, read_tensors
 from lab2048.player import Floats, Player, PlayerError, option
 

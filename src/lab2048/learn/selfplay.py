@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from lab2048 import chance
 from lab2048.board import OVERFLOW, Words, table
+from lab2048.choice import legal_moves
 from lab2048.game import Rules
 from lab2048.jit import U
 from lab2048.lanes import Counts, begin_games, next_words, step_kernel
-from lab2048.learn.encoding import ON_IMAGE, legal_moves, slid, spawns, upright
+from lab2048.learn.encoding import ON_IMAGE, slid, spawns, upright
 from lab2048.learn.files import Facts, Tensors
 from lab2048.learn.forest import Network, Searches, Singles
 from lab2048.learn.learner import LAST_RATE, check_settings
@@ -47,6 +48,9 @@ class Settings:
     channels: int = 64
     head: int = 16
     """Channels of the layer of a head."""
+    bins: int = 96
+    """Of the distribution that a value is (`tower.Bins`); 0: it is a number, in units of the mean
+    score of games."""
     simulations: int = 20
     """Of each move in self-play."""
     games: int = 256
@@ -118,7 +122,7 @@ class Settings:
         """A new network, with weights that the seed decides."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            return Tower(self.rules, self.channels, self.blocks, self.head)
+            return Tower(self.rules, self.channels, self.blocks, self.head, self.bins)
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -132,7 +136,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "zhou": {
         "blocks": 5, "channels": 64, "head": 32, "simulations": 1600, "rate": 3e-4, "games": 32,
         "falling": False, "c1": 1.0, "c2": math.inf, "warm": 0.0, "noise": 0.0, "trace": 1.0,
-        "horizon": 1000, "gate": 4, "lucky": True, "backup": "mean", "reuse": 2.0,
+        "horizon": 1000, "gate": 4, "lucky": True, "bins": 0, "backup": "mean", "reuse": 2.0,
     },
 }  # fmt: skip
 """Settings by name. `paper` (Yamashita and others, 2022) and `zhou` (2019) have what the papers

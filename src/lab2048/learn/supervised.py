@@ -176,9 +176,12 @@ class Training:
     """A network that is being trained."""
 
     def __init__(
-        self, settings: Settings, device: torch.device, batches: int, data: Sequence[str] = ()
+        self, settings: Settings, device: torch.device, batches: int, data: Sequence[Path] = ()
     ) -> None:
-        self.settings, self.rules, self.data = settings, settings.rules, list(data)
+        self.settings, self.rules = settings, settings.rules
+        self.data = [str(path.absolute()) for path in data]
+        self.bytes = [path.stat().st_size for path in data]
+        """How large the files are: so others are noticed."""
         self.learner = Learner(settings.build(), device)
         self.batches = batches
         """How many an epoch has."""
@@ -281,6 +284,7 @@ class Training:
             "steps": self.learner.steps,
             "seconds": self.seconds,
             "data": self.data,
+            "bytes": self.bytes,
         }
 
     def tensors(self) -> Tensors:
@@ -293,6 +297,8 @@ class Training:
             raise ValueError(
                 f"it was begun with {facts['batches']:,} batches of data, not {self.batches:,}"
             )
+        if facts.get("bytes", self.bytes) != self.bytes:
+            raise ValueError("it was begun with other data: the files were of other sizes")
         self.learner.load(tensors, facts["steps"])
         self.epoch, self.batch = facts["epoch"], facts["batch_in_epoch"]
         self.sums, self.seconds = np.array(facts["sums"]), facts["seconds"]

@@ -1,4 +1,11 @@
-"""The network of self-play: a residual tower with a head for the policy and one for values."""
+"""The network of self-play: a residual tower with a head for the policy and one for values.
+
+A value is a number, or, which is learnt far faster, a distribution: how likely it is in each of
+many *bins*. What is right is then spread over the bins near it like a Gaussian, and the loss is the
+cross-entropy (Farebrother and others, "Stop regressing", 2024). Bins are of equal width in the root
+of points, so that small values are told apart, and reach from a little below 0, since returns
+without luck may be that, to the largest score of the board.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +19,13 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from lab2048.game import Rules
 from lab2048.learn.encoding import planes
 from lab2048.learn.learner import Planes
+
+BELOW = 1 / 8
+"""How far bins reach below 0, in the root of points: a share of how far above."""
+SPREAD = 0.75
+"""The deviation of what is right, in bins."""
+UNLIKELY = 20.0
+"""How much smaller the logit of the last bin is at first."""
 
 
 class Layer(nn.Module):
@@ -40,29 +54,97 @@ class Block(nn.Module):
         return F.relu(x + self.second(F.relu(self.first(x))))
 
 
+class Numbers(nn.Module):
+    """Values that are numbers, as they come out."""
+
+    width = 1
+
+    def forward(self, found: Tensor) -> Tensor:
+        """What the network says, as values."""
+        return found[..., 0]
+
+    def loss(self, found: Tensor, right: Tensor) -> Tensor:
+        """How wrong it is: the mean square."""
+        return F.mse_loss(found[..., 0], right)
+
+
+class Bins(nn.Module):
+    """Values that are distributions over bins, as logits."""
+
+    def __init__(self, width: int, largest: float) -> None:
+        super().__init__()
+        self.width = width
+        edges = torch.linspace(-BELOW, 1.0, width + 1, dtype=torch.float64) * largest**0.5
+        self.spread = SPREAD * float(edges[1] - edges[0])
+        roots = (edges[1:] + edges[:-1]) / 2
+        self.register_buffer("edges", edges.float(), persistent=False)
+        self.register_buffer("points", (roots * roots.abs()).float(), persistent=False)
+
+    def forward(self, found: Tensor) -> Tensor:
+        """What the network says, as values: the means of its distributions."""
+        return found.softmax(-1) @ self.get_buffer("points")
+
+    def wanted(self, right: Tensor) -> Tensor:
+        """What is right, as distributions."""
+        edges = self.get_buffer("edges")
+        roots = (right.sign() * right.abs().sqrt()).clamp(float(edges[0]), float(edges[-1]))
+        below: Tensor = torch.special.ndtr((edges - roots[:, None]) / self.spread)
+        return (below[:, 1:] - below[:, :-1]) / (below[:, -1:] - below[:, :1])
+
+    def loss(self, found: Tensor, right: Tensor) -> Tensor:
+        """How wrong it is: the cross-entropy."""
+        return F.cross_entropy(found, self.wanted(right))
+
+
+def largest_score(rules: Rules) -> float:
+    """The largest score of a board without spawned fours: a tile of each rank is on it."""
+    return float(sum((rank - 1) << rank for rank in range(2, rules.cells + 2)))
+
+
 class Tower(nn.Module):
     """A residual tower with two heads, each of a layer and a linear one."""
 
-    def __init__(self, rules: Rules, channels: int, blocks: int, head: int) -> None:
+    def __init__(self, rules: Rules, channels: int, blocks: int, head: int, bins: int) -> None:
         super().__init__()
+        self.values: Bins | Numbers = Bins(bins, largest_score(rules)) if bins else Numbers()
         self.planes = Planes(rules)
         self.entry = Layer(planes(rules), channels)
         self.blocks = nn.ModuleList(Block(channels) for _ in range(blocks))
         self.policy, self.moves = Layer(channels, head), nn.Linear(head * rules.cells, 4)
-        self.value, self.worths = Layer(channels, head), nn.Linear(head * rules.cells, 2)
+        self.value = Layer(channels, head)
+        self.worths = nn.Linear(head * rules.cells, 2 * self.values.width)
+        if isinstance(self.values, Bins):  # at first values are small, as games are short
+            with torch.no_grad():
+                roots = self.values.get_buffer("points").abs().sqrt()
+                self.worths.bias.sub_((UNLIKELY * roots / roots.max()).repeat(2))
 
     def forward(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
-        """The logits of the moves; and the values of the board, as a state and as an afterstate."""
+        """The logits of the moves; and what `values` understands: the worth of the board as a state
+        and as an afterstate."""
         x = F.relu(self.entry(self.planes(ranks)))
         for block in self.blocks:
             x = block(x)
         policy, value = F.relu(self.policy(x)), F.relu(self.value(x))
-        return self.moves(policy.flatten(1)), self.worths(value.flatten(1))
+        worths = self.worths(value.flatten(1)).unflatten(1, (2, self.values.width))
+        return self.moves(policy.flatten(1)), worths
 
 
-def frozen(model: nn.Module) -> nn.Module:
+class Answers(nn.Module):
+    """A tower that says values."""
+
+    def __init__(self, tower: Tower) -> None:
+        super().__init__()
+        self.tower = tower
+
+    def forward(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits of the moves; and the values of the board, as a state and as an afterstate."""
+        logits, worths = self.tower(ranks)
+        return logits, self.tower.values(worths)
+
+
+def frozen(model: Tower) -> nn.Module:
     """A copy to ask and not to teach, with every normalisation merged into its convolution."""
-    found = copy.deepcopy(model).eval()
+    found = Answers(copy.deepcopy(model)).eval()
     for each in found.modules():
         if isinstance(each, Layer):
             each.convolution = fuse_conv_bn_eval(each.convolution, each.norm)  # type: ignore[type-var, arg-type]

@@ -13,9 +13,10 @@ followed, less the mean over all that could have. It is nothing on average, what
 says, so returns without it are as right as with it; but they vary far less, for nothing else in the
 game is left to chance. (Ours: in the papers it stays. `lucky` is for that.)
 
-The loss is the cross-entropy of the policy plus the squared errors of both values. Values are in
-units of the mean score of the games that were played lately: so they are about 1, however good the
-network has become. When the unit changes, the last layer is changed with it.
+The loss is the sum of three: the cross-entropies of the policy and of both values, which are
+distributions over bins (`tower`). With `bins` = 0 values are numbers and their losses squared
+errors. They are then in units of the mean score of the games that were played lately: so they are
+about 1, however good the network has become. When the unit changes, the last layer is changed too.
 
 The network sees every board upright (`encoding.turn_upright`), so it plays all images alike.
 """
@@ -34,7 +35,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from lab2048.board import Words
-from lab2048.learn.encoding import legal_moves
+from lab2048.choice import legal_moves
 from lab2048.learn.files import FILE, Facts, Tensors, write_tensors
 from lab2048.learn.folder import Logs, Saver
 from lab2048.learn.forest import Network, Singles
@@ -52,6 +53,7 @@ from lab2048.learn.tower import frozen
 
 FACTS = {
     "board": str, "p4": float, "preset": str, "blocks": int, "channels": int, "head": int,
+    "bins": int,
     "simulations": int, "games": int, "scale": float, "chunks": int, "moves": int,
     "games_played": int, "steps": int, "seconds": float, "threads": int, "begun": list, "seed": int,
     "following": int,
@@ -150,7 +152,7 @@ class Training:
         self.chunks = self.moves = self.games = 0
         """How often it has played and learnt; moves to learn from, and games that are over."""
         self.scale = 0.0
-        """How many points a value of 1 is; not known before the first game is over."""
+        """How many points a value of 1 is: 1 with bins; not known before the first game is over."""
         self.best = Best(model_tensors(self.learner.model), -1.0, 0.0)
         self.seconds = 0.0
         self.stopped = False
@@ -191,13 +193,16 @@ class Training:
 
     def _rescale(self, mean: float) -> None:
         """Let the scale follow the mean score of games; what values mean in points stays."""
+        if self.settings.bins:
+            self.scale = 1.0
+            return
         before = self.scale
         self.scale = max(1.0, SLOW * before + (1 - SLOW) * mean if before else mean)
         self._keep_points(before)
 
     def _keep_points(self, before: float) -> None:
         """Let the values of weights that were learnt at another scale mean the same in points."""
-        if before:
+        if before and before != self.scale:
             with torch.no_grad():
                 for parameter in self.learner.model.worths.parameters():
                     parameter.mul_(before / self.scale)
@@ -254,7 +259,7 @@ class Training:
         masked = logits[:size].masked_fill(~legal, -1e9)
         policy = F.cross_entropy(masked, torch.from_numpy(lessons.policy).to(device))
         state, after = (
-            F.mse_loss(found, torch.from_numpy(right / self.scale).to(device))
+            self.learner.model.values.loss(found, torch.from_numpy(right / self.scale).to(device))
             for found, right in (
                 (worths[:size, 0], lessons.worths),
                 (worths[size:, 1], lessons.after_worths),

@@ -14,13 +14,14 @@ from networks import random_grids
 
 from lab2048 import cli_neural, data
 from lab2048.arena import play_games
+from lab2048.choice import legal_moves
 from lab2048.game import Board, Direction, Rules, direction_on_image
 from lab2048.learn import neural
-from lab2048.learn.encoding import ON_IMAGE, Batch, images, legal_moves, ranks, upright
+from lab2048.learn.encoding import ON_IMAGE, Batch, images, ranks, upright
 from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
-from lab2048.learn.learner import asked, parameters, pick_device
+from lab2048.learn.learner import asked, parameters, pick_device, soft_loss
 from lab2048.learn.neural import Loaded, Supervised, count_votes
-from lab2048.learn.supervised import FACTS, Settings, Training, loss_of, right_moves, run
+from lab2048.learn.supervised import FACTS, Settings, Training, right_moves, run
 from lab2048.players import make_player
 
 slow = pytest.mark.slow
@@ -243,10 +244,10 @@ def test_the_loss_of_soft_shares_counts_what_moves_lose():
     lost = torch.tensor([[0.0, 1.0, 3.0, torch.inf], [2.0, torch.inf, 0.0, torch.inf]])
     wanted = (-lost).softmax(1)
     found = torch.tensor([[0.3, 0.1, -0.2, -1e9], [1.0, -1e9, 0.5, -1e9]])
-    entropy, soft = loss_of(found, wanted, soft=False), loss_of(found, wanted, soft=True)
+    entropy = -(wanted * found.log_softmax(1)).sum(1).mean()
+    soft = soft_loss(found, wanted)
     likely = found.double().softmax(1)
     expected = (likely[0, 1] + 3 * likely[0, 2] + 2 * likely[1, 0]) / 2
-    assert entropy.item() == pytest.approx(-(wanted * found.log_softmax(1)).sum(1).mean().item())
     assert soft.item() == pytest.approx(entropy.item() + expected.item() / 2)
 
 
@@ -257,7 +258,7 @@ def test_soft_shares_ask_nothing_of_illegal_moves():
     training = Training(Settings(rules, "cnn4", channels=4, soft=5.0), CPU, 1)
     found, wanted = training._ask(board, shares)
     assert (found[0, [0, 3]] < -1e8).all() and (found[0, [1, 2]].abs() < 10).all()
-    loss_of(found, wanted, soft=True).backward()
+    training._loss(found, wanted).backward()
     gradient = training.learner.model.last.bias.grad
     assert (gradient[[0, 3]] == 0).all() and (gradient[[1, 2]] != 0).all()
 

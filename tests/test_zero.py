@@ -11,6 +11,7 @@ import torch
 from lab2048.arena import play_games
 from lab2048.choice import legal_moves
 from lab2048.game import Board, Game, Rules
+from lab2048.lanes import next_words
 from lab2048.learn.encoding import upright
 from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
 from lab2048.learn.learner import asked, inputs, parameters
@@ -24,6 +25,7 @@ from lab2048.learn.selfplay import (
     choose,
     lessons_of,
     returns,
+    soft_shares,
 )
 from lab2048.learn.tower import Bins, frozen, largest_score
 from lab2048.learn.zero import Replay, Training
@@ -124,6 +126,36 @@ def test_moves_are_drawn_by_visits_and_temperature():
     assert (choose(ranking, 0.0, draws) == 0).all()
     assert choose(np.array([[0.0, 2.1, 2.2, 0.0]]), 0.0, draws[:1]) == 2
     assert choose(np.array([[0.0, 3.0, 0.0, 0.0]]), 1.0, np.zeros(1)) == 1
+
+
+def test_the_policy_learns_what_moves_lose():
+    means = np.array(
+        [[500.0, 480.0, np.nan, np.nan], [100.0, 90.0, 1e9, 40.0], [7.0] + 3 * [np.nan]]
+    )
+    means[1, 2] = np.nan
+    legal = np.array([[1, 1, 1, 0], [1, 1, 1, 1], [1, 0, 0, 0]], bool)
+    shares = soft_shares(means, legal, 10.0)
+    expected = np.exp([[0, -2, -4, -np.inf], [0, -1, -6, -6], [0, -np.inf, -np.inf, -np.inf]])
+    assert np.allclose(shares, expected / expected.sum(axis=1, keepdims=True), rtol=1e-5)
+    far = soft_shares(np.array([[1e30, 0.0, np.nan, np.nan]]), legal[:1], 1.0)[0]
+    assert 0 < far[1] < 1e-15 and far[2] > 0 and far[3] == 0
+
+
+@slow
+@pytest.mark.parametrize("soft", [0.0, 0.5])
+def test_lessons_of_the_policy_are_visits_or_what_is_lost(soft):
+    settings = tiny(Rules(3, 2), soft=soft, noise=0.0)
+    crew = SelfPlay(settings, 5, 1)
+    crew.usual = 30.0
+    network = asked(frozen(settings.build()), settings.rules, CPU)
+    boards, words = crew.state[0].copy(), np.empty(5, np.uint64)
+    next_words(crew.state[3].copy(), words)
+    found = crew.searches.search(boards, words, network)
+    step = crew._move(network, 1.0, np.random.default_rng(1))
+    expected = found.visits / found.visits.sum(axis=1, keepdims=True)
+    if soft:
+        expected = soft_shares(found.means, legal_moves(boards, settings.rules), 15.0)
+    assert np.allclose(step.policy, expected)
 
 
 def naive_returns(values, rewards, luck, over, trace):
@@ -313,10 +345,12 @@ def test_what_is_stored_goes_on_as_if_nothing_had_happened(tmp_path):
 @slow
 def test_values_mean_the_same_in_points_when_the_scale_changes():
     training = Training(tiny(bins=0), CPU)
-    training._rescale(100.0)
+    training.usual = 100.0
+    training._rescale()
     boards = np.array([Game(Rules(2, 2), 1, index=k).board.packed for k in range(9)], np.uint64)
     before = training.network()(boards)[1] * training.scale
-    training._rescale(300.0)
+    training.usual = 120.0
+    training._rescale()
     assert training.scale == pytest.approx(120.0)
     assert np.allclose(training.network()(boards)[1] * training.scale, before, rtol=1e-4)
 
@@ -345,11 +379,13 @@ def test_what_is_stopped_while_it_plays_is_as_before(monkeypatch, calls):
 def test_weights_that_are_taken_back_mean_the_same_in_points(monkeypatch):
     training = Training(tiny(gate=1, bins=0), CPU)
     monkeypatch.setattr(SelfPlay, "play_out", lambda self, network: [9])
-    training._rescale(100.0)
+    training.usual = 100.0
+    training._rescale()
     boards = np.array([Game(Rules(2, 2), 1, index=k).board.packed for k in range(9)], np.uint64)
     training._keep_if_better()
     before = training.network()(boards)[1] * training.scale
-    training._rescale(900.0)
+    training.usual = 180.0
+    training._rescale()
     training._keep_if_better()  # no better, so that the first weights come back
     assert training.scale == pytest.approx(180.0)
     assert np.allclose(training.network()(boards)[1] * training.scale, before, rtol=1e-4)

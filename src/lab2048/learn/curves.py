@@ -130,6 +130,8 @@ def draw_band(axes: Any, xs: ArrayLike, low: ArrayLike, high: ArrayLike, number:
 
 def plot_epochs(networks: Mapping[str, Sequence[Record]], path: Path) -> None:
     """Draw loss and accuracy of networks by epoch, and what tests say if there are any."""
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
     from lab2048.palette import line_style
 
     with picture(path, panels=2) as panels:
@@ -141,7 +143,9 @@ def plot_epochs(networks: Mapping[str, Sequence[Record]], path: Path) -> None:
                 if points:
                     axes.plot(*zip(*points, strict=True), label=label, **line_style(number))
             axes.set_xlabel("epoch")
-            axes.set_ylabel("share of moves that are right" if key == "accuracy" else "loss")
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.set_ylabel("moves that are right" if key == "accuracy" else "loss")
+        panels[1].yaxis.set_major_formatter(PercentFormatter(1))
         panels[0].legend()
 
 

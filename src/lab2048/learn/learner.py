@@ -158,3 +158,14 @@ def load_model(model: nn.Module, tensors: Mapping[str, np.ndarray[Any, Any]]) ->
         model.load_state_dict(found)
     except RuntimeError:
         raise ValueError("its weights are those of another network") from None
+
+
+def soft_loss(found: Tensor, wanted: Tensor) -> Tensor:
+    """The cross-entropy of soft shares of moves, plus half of what is lost on average.
+
+    Soft shares fall as exp(-lost), and none but illegal moves are without, whose logits in `found`
+    are the least: so the shares tell what is lost.
+    """
+    lost = (wanted.amax(1, keepdim=True) / wanted.where(wanted > 0, torch.inf)).log()
+    expected = (found.softmax(1) * lost.clamp(min=0)).sum(1).mean()
+    return F.cross_entropy(found, wanted) + expected / 2

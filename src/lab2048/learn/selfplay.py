@@ -2,8 +2,8 @@
 
 Many games are played side by side, and on every board a search with the network (`forest`) finds
 how often each move deserves to be tried; a move is drawn by these visits. What followed gives a
-*lesson* for each position: the shares of the visits, and what the state and the afterstate are
-worth, by lambda-returns (`returns`).
+*lesson* for each position: how likely the moves should be, and what the state and the afterstate
+are worth, by lambda-returns (`returns`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from lab2048.jit import U
 from lab2048.lanes import Counts, begin_games, next_words, step_kernel
 from lab2048.learn.encoding import ON_IMAGE, slid, spawns, upright
 from lab2048.learn.files import Facts, Tensors
-from lab2048.learn.forest import Network, Searches, Singles
+from lab2048.learn.forest import Found, Network, Searches, Singles
 from lab2048.learn.learner import LAST_RATE, check_settings
 from lab2048.learn.tower import Tower
 from lab2048.player import Floats
 from lab2048.wording import nearest
 
+FAR, UNTRIED = 40.0, 4.0
+"""What a move loses at most, and one that was not tried at least (`soft_shares`)."""
 COLD = 0.02
 """A temperature that is as good as 0."""
 
@@ -63,11 +65,16 @@ class Settings:
     """How often a position is learnt from, on average."""
     buffer: int = 1 << 19
     """Positions that are kept."""
-    trace: float = 0.95
-    """The lambda of returns. Without luck they vary little, and the end of a game is far away."""
+    worth: float = 0.25
+    """How much the losses of values count beside that of the policy."""
+    soft: float = 0.02
+    """The policy learns from what moves lose: one that is worse by this share of the mean score is
+    e times less right. 0: it learns the shares of visits, as in the papers."""
+    trace: float = 0.8
+    """The lambda of returns."""
     lucky: bool = False
     """Whether the luck of spawns stays in returns, as in the papers."""
-    horizon: int = 64
+    horizon: int = 16
     """Moves of a game that a return looks at, at least, if the game goes on for so long."""
     noise: float = 0.1
     """The share of noise in the priors of a root."""
@@ -131,12 +138,13 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "blocks": 10, "channels": 128, "head": 128, "rate": 3e-4, "falling": False, "batch": 1024,
         "games": 1024, "c1": 1.25, "warm": 1.0, "noise": 0.0, "lucky": True, "backup": "mean",
-        "reuse": 2.0,
+        "reuse": 2.0, "soft": 0.0,
     },
     "zhou": {
         "blocks": 5, "channels": 64, "head": 32, "simulations": 1600, "rate": 3e-4, "games": 32,
         "falling": False, "c1": 1.0, "c2": math.inf, "warm": 0.0, "noise": 0.0, "trace": 1.0,
-        "horizon": 1000, "gate": 4, "lucky": True, "bins": 0, "backup": "mean", "reuse": 2.0,
+        "horizon": 1000, "gate": 4, "lucky": True, "bins": 0, "soft": 0.0,
+        "backup": "mean", "reuse": 2.0,
     },
 }  # fmt: skip
 """Settings by name. `paper` (Yamashita and others, 2022) and `zhou` (2019) have what the papers
@@ -180,6 +188,8 @@ class SelfPlay:
         self.state = np.zeros((4, games), np.uint64)  # as that of `lanes.begin_games`
         self.scores = np.zeros(games, np.int64)
         self.begun = 0
+        self.usual = 1.0
+        """The mean score of games."""
         self.last: list[Steps] = []
         """Moves that wait for what follows them."""
         self._finished: list[int] = []
@@ -240,7 +250,7 @@ class SelfPlay:
         boards = self.state[0].copy()
         found = self.searches.search(boards, words, network, noise, settings.noise)
         moves = choose(found.ranking, temperature, draw.random(games))
-        policy = (found.visits / found.visits.sum(axis=1, keepdims=True)).astype(np.float32)
+        policy = self._policy(found, boards)
         rewards = self._step_all(moves)
         over = self.state[2] == 0
         self.scores += rewards
@@ -251,6 +261,15 @@ class SelfPlay:
         if over.any():
             self._begin(over)
         return Steps(boards, policy, found.values, moves, rewards, luck, over)
+
+    def _policy(self, found: Found, boards: Words) -> Singles:
+        """How likely moves should be, by what searches have found: soft shares, or visits."""
+        if self.settings.soft == 0:
+            visits: Singles = found.visits.astype(np.float32)
+            return np.asarray(visits / visits.sum(axis=1, keepdims=True))
+        return soft_shares(
+            found.means, legal_moves(boards, self.rules), self.settings.soft * self.usual
+        )
 
     def luck(self, afters: Words, followed: Words, network: Network) -> Floats:
         """What the spawns were worth, in points, that led from afterstates to states."""
@@ -296,6 +315,18 @@ def choose(ranking: Floats, temperature: float, draws: Floats) -> Counts:
     shares = (visits / visits.max(axis=1, keepdims=True)) ** (1 / temperature)
     sums = shares.cumsum(axis=1)
     return np.asarray((sums <= draws[:, None] * sums[:, 3:]).sum(axis=1))
+
+
+def soft_shares(means: Floats, legal: NDArray[np.bool_], unit: float) -> Singles:
+    """Shares of moves that fall by what they lose, in a unit; none but illegal ones are without.
+
+    A move without visits (NaN) counts as bad as the worst, and as `UNTRIED` at least.
+    """
+    lost = np.minimum((np.nanmax(means, axis=1, keepdims=True) - means) / unit, FAR)
+    untried = np.maximum(np.nanmax(lost, axis=1, keepdims=True), UNTRIED)
+    shares = np.where(legal, np.exp(-np.where(np.isnan(lost), untried, lost)), 0.0)
+    found: Singles = (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32)
+    return found
 
 
 # -- lessons -------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ from lab2048.learn.learner import (
     load_model,
     parameters,
     pick_device,
+    soft_loss,
 )
 from lab2048.wording import nearest
 
@@ -239,7 +240,7 @@ class Training:
         boards, shares = self._turned(batch, draw)
         self.learner.model.train()
         found, wanted = self._ask(boards, shares)
-        loss = loss_of(found, wanted, self.settings.soft > 0)
+        loss = self._loss(found, wanted)
         self.learner.step(loss, self.rate)
         self.sums += len(boards), loss.item() * len(boards), right_moves(found, wanted)
 
@@ -249,6 +250,10 @@ class Training:
         found = self.learner.model(inputs(boards, self.rules, self.learner.device))
         wanted = torch.from_numpy(shares).to(self.learner.device)
         return found.masked_fill(wanted == 0, -1e9) if self.settings.soft else found, wanted
+
+    def _loss(self, found: Tensor, wanted: Tensor) -> Tensor:
+        """How far what the network says is from what it should."""
+        return soft_loss(found, wanted) if self.settings.soft else F.cross_entropy(found, wanted)
 
     def _turned(self, batch: Batch, draw: np.random.Generator) -> Batch:
         """The images of boards that are learnt from, and the shares of their moves."""
@@ -268,7 +273,7 @@ class Training:
             for batch in batches:
                 boards, shares = self._turned(batch, draw)
                 found, wanted = self._ask(boards, shares)
-                loss = loss_of(found, wanted, self.settings.soft > 0).item()
+                loss = self._loss(found, wanted).item()
                 sums += len(boards), loss * len(boards), right_moves(found, wanted)
         return {"test_loss": sums[1] / sums[0], "test_accuracy": sums[2] / sums[0]}
 
@@ -302,19 +307,6 @@ class Training:
         self.learner.load(tensors, facts["steps"])
         self.epoch, self.batch = facts["epoch"], facts["batch_in_epoch"]
         self.sums, self.seconds = np.array(facts["sums"]), facts["seconds"]
-
-
-def loss_of(found: Tensor, wanted: Tensor, soft: bool) -> Tensor:
-    """The cross-entropy of wanted shares, plus, of soft ones, half of what is lost on average.
-
-    Soft shares fall as exp(-lost), and none but illegal moves are without: so they tell what is
-    lost, in units of `Settings.soft`.
-    """
-    entropy = F.cross_entropy(found, wanted)
-    if not soft:
-        return entropy
-    lost = (wanted.amax(1, keepdim=True) / wanted.where(wanted > 0, torch.inf)).log()
-    return entropy + (found.softmax(1) * lost.clamp(min=0)).sum(1).mean() / 2
 
 
 def right_moves(found: Tensor, wanted: Tensor) -> float:

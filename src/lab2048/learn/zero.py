@@ -3,7 +3,8 @@
 Many games are played side by side. On every board a tree search with the network (`forest`) finds
 how often each move deserves to be tried; a move is drawn by these visits. The network then learns
 
-- the *policy*: the shares of the visits;
+- the *policy*: moves that lose little, by the values that the search has found (`soft_shares`), or
+  the shares of the visits, as in the papers (`soft` = 0);
 - the *value of the state*: the lambda-return of what followed, with the values that searches have
   found for later states:  G(t) = r(t) + (1 - lambda) v(t + 1) + lambda G(t + 1) - luck(t);
 - the *value of the afterstate* that the move led to: G(t) - r(t).
@@ -47,6 +48,7 @@ from lab2048.learn.learner import (
     model_tensors,
     parameters,
     pick_device,
+    soft_loss,
 )
 from lab2048.learn.selfplay import Lessons, SelfPlay, Settings
 from lab2048.learn.tower import frozen
@@ -54,7 +56,7 @@ from lab2048.learn.tower import frozen
 FACTS = {
     "board": str, "p4": float, "preset": str, "blocks": int, "channels": int, "head": int,
     "bins": int,
-    "simulations": int, "games": int, "scale": float, "chunks": int, "moves": int,
+    "simulations": int, "games": int, "scale": float, "usual": float, "chunks": int, "moves": int,
     "games_played": int, "steps": int, "seconds": float, "threads": int, "begun": list, "seed": int,
     "following": int,
 }  # fmt: skip
@@ -153,6 +155,8 @@ class Training:
         """How often it has played and learnt; moves to learn from, and games that are over."""
         self.scale = 0.0
         """How many points a value of 1 is: 1 with bins; not known before the first game is over."""
+        self.usual = 0.0
+        """The mean score of games that were played lately."""
         self.best = Best(model_tensors(self.learner.model), -1.0, 0.0)
         self.seconds = 0.0
         self.stopped = False
@@ -180,7 +184,9 @@ class Training:
             raise
         middle = time.perf_counter()
         if scores:
-            self._rescale(float(np.mean(scores)))
+            mean = float(np.mean(scores))
+            self.usual = SLOW * self.usual + (1 - SLOW) * mean if self.usual else mean
+            self._rescale()
         losses = self._learn(new, rate)
         self.chunks += 1
         if self.settings.gate and self.chunks % self.settings.gate == 0:
@@ -191,13 +197,10 @@ class Training:
         self.games += len(scores)
         return Part(new, scores, losses, middle - began, end - middle)
 
-    def _rescale(self, mean: float) -> None:
+    def _rescale(self) -> None:
         """Let the scale follow the mean score of games; what values mean in points stays."""
-        if self.settings.bins:
-            self.scale = 1.0
-            return
         before = self.scale
-        self.scale = max(1.0, SLOW * before + (1 - SLOW) * mean if before else mean)
+        self.scale = 1.0 if self.settings.bins else max(1.0, self.usual)
         self._keep_points(before)
 
     def _keep_points(self, before: float) -> None:
@@ -228,7 +231,7 @@ class Training:
 
         def work(crew: SelfPlay) -> Lessons:
             torch.set_num_threads(1)  # of this thread
-            crew.searches.scale = self.scale or 1.0
+            crew.searches.scale, crew.usual = self.scale or 1.0, max(1.0, self.usual)
             return crew.play(network, CHUNK, temperature)
 
         with ThreadPoolExecutor(len(self.crews)) as pool:
@@ -257,7 +260,8 @@ class Training:
         logits, worths = self.learner.model(inputs(boards, rules, device))
         legal = torch.from_numpy(legal_moves(lessons.states, rules)).to(device)
         masked = logits[:size].masked_fill(~legal, -1e9)
-        policy = F.cross_entropy(masked, torch.from_numpy(lessons.policy).to(device))
+        wanted = torch.from_numpy(lessons.policy).to(device)
+        policy = (soft_loss if self.settings.soft else F.cross_entropy)(masked, wanted)
         state, after = (
             self.learner.model.values.loss(found, torch.from_numpy(right / self.scale).to(device))
             for found, right in (
@@ -265,7 +269,7 @@ class Training:
                 (worths[size:, 1], lessons.after_worths),
             )
         )
-        self.learner.step(policy + state + after, rate)
+        self.learner.step(policy + self.settings.worth * (state + after), rate)
         return [policy.item(), state.item(), after.item()]
 
     def _keep_if_better(self) -> None:
@@ -293,6 +297,7 @@ class Training:
         return {
             **self.settings.facts,
             "scale": self.scale,
+            "usual": self.usual,
             "best_median": self.best.median,
             "best_scale": self.best.scale,
             "chunks": self.chunks,
@@ -322,6 +327,7 @@ class Training:
             crew.load(tensors, f"{GAME}{k}.", facts["begun"][k])
         self.chunks, self.moves, self.games = facts["chunks"], facts["moves"], facts["games_played"]
         self.seconds, self.scale = facts["seconds"], facts["scale"]
+        self.usual = facts["usual"]
         if self.settings.gate:
             prefix = f"{GAME}best."
             found = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
@@ -405,7 +411,7 @@ def summary(training: Training, parts: Sequence[Part]) -> Facts:
         "moves": training.moves,
         "games": training.games,
         "seconds": round(training.seconds, 3),
-        "mean": float(np.mean(scores)) if scores else training.scale,
+        "mean": float(np.mean(scores)) if scores else training.usual,
         "block": len(scores),
         "policy_loss": losses[0],
         "state_loss": losses[1],

@@ -323,6 +323,19 @@ def test_soft_labels_go_by_values(tmp_path, table):
         assert np.allclose(share, np.array(likely) / sum(likely), rtol=1e-4)
 
 
+def test_files_count_as_much_as_they_have_boards():
+    def some(*weights):
+        size = len(weights)
+        boards, best = np.arange(size, dtype=np.uint64), np.ones(size, np.uint8)
+        return labels.Labels(
+            boards, np.array(weights, np.float32), best, np.ones((size, 4), np.float32)
+        )
+
+    found = labels.joined([some(1.0, 1.0, 2.0), some(1e-6, 3e-6)])
+    assert found.boards.tolist() == [0, 1, 2, 0, 1]
+    assert np.allclose(found.weights, [0.75, 0.75, 1.5, 0.5, 1.5])
+
+
 def test_a_legal_move_always_has_a_share():
     q = np.array([[-1e30, 3.0, np.nan, 1.0]], np.float32)
     found = labels.Labels(np.array([5], np.uint64), np.ones(1, np.float32), np.array([2]), q)
@@ -350,7 +363,8 @@ def test_labels_of_a_player_are_its_values(tmp_path):
     rules = Rules(3, 3)
     player = make_player("expectimax:depth=1", rules)
     path = tmp_path / "a.parquet"
-    assert labels.write_labels(path, player, 500, random=0.2, first=20, seed=4) == 500
+    walker = labels.Astray(rules, player, 0.2)
+    assert labels.write_labels(path, walker, player, 500, first=20, seed=4) == 500
     found = labels.read_labels(path, rules)
     values = player.values_many(found.boards, np.zeros_like(found.boards))
     assert np.allclose(found.q, values, rtol=1e-6, equal_nan=True)
@@ -431,6 +445,13 @@ def test_labels_by_command(command, tmp_path, warm_home):
     arguments = ["--player", "greedy", "--moves", "300", "--random", "0.1", "--out", path]
     code, out, _ = command("data", "label", *arguments)
     assert code == 0 and "wrote 300 boards of greedy to" in out
+    code, out, _ = command("data", "label", *arguments, "--board", "2x2", "--teacher", "optimal")
+    assert code == 0 and "wrote 300 boards of greedy to" in out
+    taught = labels.read_labels(tmp_path / "a.parquet", Rules(2, 2))
+    right = make_player("optimal", Rules(2, 2)).values_many(
+        taught.boards, np.zeros_like(taught.boards)
+    )
+    assert np.allclose(taught.q, right, equal_nan=True)
     code, out, _ = command("data", "perfect", "--board", "2x2", "--out", path, "--likely", "0")
     assert code == 0 and "states to" in out
     code, _, error = command("data", "perfect", "--board", "2x2", "--out", str(tmp_path / "a.txt"))

@@ -67,6 +67,9 @@ def make(  # noqa: PLR0913, PLR0917
 def label(  # noqa: PLR0913, PLR0917
     out: OutOption,
     player: PlayerOption = "ntuple",
+    teacher: Annotated[
+        str | None, typer.Option("--teacher", help="Who judges the moves, if not who plays.")
+    ] = None,
     moves: MovesOption = "100k",
     first: FirstOption = None,
     random: RandomOption = 0.0,
@@ -76,22 +79,24 @@ def label(  # noqa: PLR0913, PLR0917
     threads: ThreadsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write boards of games of a player with what it says about each move."""
+    """Write boards of games of a player with what it, or its teacher, says about each move."""
     from lab2048.arena import prepare
     from lab2048.game import Rules
-    from lab2048.labels import write_labels
+    from lab2048.labels import Astray, write_labels
     from lab2048.players import make_player
 
     wanted = counted(moves, "moves")
     rules = Rules.parse(board, p4)
     check_labels(out)
     chosen = make_player(player, rules)
+    judge = make_player(teacher or player, rules)
     prepare(chosen)
+    prepare(judge)
     with progress_bar() as bar:
         task = bar.add_task(chosen.spec, total=wanted)
         written = write_labels(
-            out, chosen, wanted, random=random, first=first, seed=seed, threads=threads,
-            progress=partial(move_on, bar, task),
+            out, Astray(rules, chosen, random), judge, wanted, first=first, seed=seed,
+            threads=threads, progress=partial(move_on, bar, task),
         )  # fmt: skip
     found = {"file": str(out), "boards": written, "bytes": out.stat().st_size}
     if as_json:

@@ -1,8 +1,8 @@
 """Labels: boards with the value of each move, and how much each board counts.
 
-The values are those of a player, on boards of its own games; or they are *perfect*: of a solved
-board, every state that games of some player come to, weighted by how often they do. That player
-may be the optimal one, or a network that is to be put right where it goes wrong. Either may make a
+The values are those of a player, on boards of its own games or of another player's; or they are
+*perfect*: of a solved board, every state that games of some player come to, weighted by how often
+they do. Who plays may be a network that is to be put right where it goes wrong. It may make a
 random move now and then, so that boards where one has gone astray are learnt too.
 
 The file is Parquet with the columns `board` (packed), `weight`, `best` (a mask of the best moves:
@@ -100,30 +100,32 @@ class Astray(Player):
 
 def write_labels(
     path: Path,
-    player: Player,
+    walker: Astray,
+    teacher: Player,
     size: int,
     *,
-    random: float = 0.0,
     first: int | None = None,
     seed: int = 1,
     threads: int | None = None,
     progress: Callable[[int], object] = lambda moves: None,
 ) -> int:
-    """Write so many boards of games of a player with what it says about the moves; how many.
+    """Write so many boards of games with what a teacher says about the moves; how many.
 
-    With the chance `random` a random move is made. Only the `first` moves of a game count.
+    The teacher may be the player itself, or put right a player that goes wrong. Only the `first`
+    moves of a game count.
     """
-    rules = player.rules
+    rules = walker.rules
 
     def parts() -> Iterator[Columns]:
-        walker = Astray(rules, player, random)
         for found in make_moves(walker, size, seed, threads, progress, first):
-            values = player.values_many(found.boards, np.zeros_like(found.boards))
-            yield columns_of(
-                found.boards, np.ones(len(values)), values, best_of(values, player.tie)
-            )
+            values = teacher.values_many(found.boards, np.zeros_like(found.boards))
+            best = best_of(values, teacher.tie)
+            yield columns_of(found.boards, np.ones(len(values)), values, best)
 
-    facts = {"values": player.spec, "random": random, "first": first, "seed": seed}
+    facts = {
+        "values": teacher.spec, "player": walker.player.spec, "random": walker.random,
+        "first": first, "seed": seed,
+    }  # fmt: skip
     about = {"kind": LABELS, "board": rules.name, "p4": rules.p4, **facts}
     return write_parquet(path, parts(), about)
 
@@ -206,8 +208,9 @@ def read_labels(path: Path, rules: Rules) -> Labels:
 
 
 def joined(parts: Sequence[Labels]) -> Labels:
-    """Labels of several files, each of which counts as much as its weights say."""
-    return Labels(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    """Labels of several files, each of which counts as much as it has boards."""
+    even = [each._replace(weights=each.weights / each.weights.mean()) for each in parts]
+    return Labels(*(np.concatenate(each) for each in zip(*even, strict=True)))
 
 
 def _check(path: Path, labels: Labels, rules: Rules) -> None:

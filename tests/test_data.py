@@ -323,6 +323,16 @@ def test_soft_labels_go_by_values(tmp_path, table):
         assert np.allclose(share, np.array(likely) / sum(likely), rtol=1e-4)
 
 
+def test_boards_are_gathered_in_their_order(monkeypatch):
+    monkeypatch.setattr(labels, "TOGETHER", 5)
+    parts = [np.arange(k, k + 3, dtype=np.uint64) for k in range(0, 12, 3)]
+    found = list(labels.gathered(parts))
+    assert [len(each) for each in found] == [6, 6]
+    assert np.concatenate(found).tolist() == list(range(12))
+    assert [len(each) for each in labels.gathered(parts[:3])] == [6, 3]
+    assert list(labels.gathered([])) == []
+
+
 def test_files_count_as_much_as_they_have_boards():
     def some(*weights):
         size = len(weights)

@@ -12,7 +12,7 @@ perfect labels have only the canonical one, if the player plays them alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +45,8 @@ Q = ("q0", "q1", "q2", "q3")
 COLUMNS = {"board": "u8", "weight": "f4", "best": "u1", **dict.fromkeys(Q, "f4")}
 WORST, SMALLEST = -1e30, float(np.finfo(np.float32).tiny)
 """What values and weights are at least: some players say that a move is infinitely bad."""
+TOGETHER = 1 << 17
+"""Boards that a teacher is asked about at a time."""
 FAR = 40.0
 """How many times `soft` a move is worse at most: so a legal one always has a share."""
 ASTRAY = np.uint64(0x6173747261792121)
@@ -117,10 +119,11 @@ def write_labels(
     rules = walker.rules
 
     def parts() -> Iterator[Columns]:
-        for found in make_moves(walker, size, seed, threads, progress, first):
-            values = teacher.values_many(found.boards, np.zeros_like(found.boards))
+        games = make_moves(walker, size, seed, threads, progress, first)
+        for boards in gathered(game.boards for game in games):
+            values = teacher.values_many(boards, np.zeros_like(boards))
             best = best_of(values, teacher.tie)
-            yield columns_of(found.boards, np.ones(len(values)), values, best)
+            yield columns_of(boards, np.ones(len(values)), values, best)
 
     facts = {
         "values": teacher.spec, "player": walker.player.spec, "random": walker.random,
@@ -128,6 +131,18 @@ def write_labels(
     }  # fmt: skip
     about = {"kind": LABELS, "board": rules.name, "p4": rules.p4, **facts}
     return write_parquet(path, parts(), about)
+
+
+def gathered(parts: Iterable[Words]) -> Iterator[Words]:
+    """Boards in pieces of `TOGETHER` or a little more, which a teacher is quicker with."""
+    waiting: list[Words] = []
+    for part in parts:
+        waiting.append(part)
+        if sum(map(len, waiting)) >= TOGETHER:
+            yield np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting)
 
 
 def best_of(values: Floats, tie: float) -> NDArray[np.bool_]:

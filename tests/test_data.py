@@ -11,9 +11,9 @@ import pytest
 
 from lab2048 import data, labels
 from lab2048.arena import play_games
+from lab2048.choice import legal_moves
 from lab2048.data import DataError, Moves, ParquetFile, TextFile
 from lab2048.game import Board, Game, Rules
-from lab2048.learn.encoding import legal_moves
 from lab2048.players import make_player
 from lab2048.solve.table import Table
 

@@ -6,11 +6,11 @@ import naive_zero
 import numpy as np
 import pytest
 
+from lab2048.choice import legal_moves
 from lab2048.game import Board, Game, Rules
 from lab2048.learn.encoding import (
     ON_IMAGE,
     images,
-    legal_moves,
     planes,
     ranks,
     slid,

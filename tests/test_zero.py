@@ -12,7 +12,7 @@ from lab2048.arena import play_games
 from lab2048.choice import legal_moves
 from lab2048.game import Board, Game, Rules
 from lab2048.lanes import next_words
-from lab2048.learn.encoding import upright
+from lab2048.learn.encoding import soft_shares, upright
 from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
 from lab2048.learn.learner import asked, inputs, parameters
 from lab2048.learn.neural import Loaded, Zero
@@ -25,7 +25,7 @@ from lab2048.learn.selfplay import (
     choose,
     lessons_of,
     returns,
-    soft_shares,
+    untried,
 )
 from lab2048.learn.tower import Bins, frozen, largest_score
 from lab2048.learn.zero import Replay, Training
@@ -129,16 +129,14 @@ def test_moves_are_drawn_by_visits_and_temperature():
 
 
 def test_the_policy_learns_what_moves_lose():
-    means = np.array(
-        [[500.0, 480.0, np.nan, np.nan], [100.0, 90.0, 1e9, 40.0], [7.0] + 3 * [np.nan]]
-    )
-    means[1, 2] = np.nan
+    none = np.nan
+    means = np.array([[500, 480, none, none], [100, 90, none, 40], [7, none, none, none]])
     legal = np.array([[1, 1, 1, 0], [1, 1, 1, 1], [1, 0, 0, 0]], bool)
-    shares = soft_shares(means, legal, 10.0)
+    shares = soft_shares(untried(means, legal, 10.0), 10.0)
     expected = np.exp([[0, -2, -4, -np.inf], [0, -1, -6, -6], [0, -np.inf, -np.inf, -np.inf]])
     assert np.allclose(shares, expected / expected.sum(axis=1, keepdims=True), rtol=1e-5)
-    far = soft_shares(np.array([[1e30, 0.0, np.nan, np.nan]]), legal[:1], 1.0)[0]
-    assert 0 < far[1] < 1e-15 and far[2] > 0 and far[3] == 0
+    far = soft_shares(np.array([[1e30, 0.0, -np.inf, none]]), 1.0)[0]
+    assert 0 < far[1] == far[2] < 1e-15 and far[3] == 0
 
 
 @slow
@@ -154,7 +152,8 @@ def test_lessons_of_the_policy_are_visits_or_what_is_lost(soft):
     step = crew._move(network, 1.0, np.random.default_rng(1))
     expected = found.visits / found.visits.sum(axis=1, keepdims=True)
     if soft:
-        expected = soft_shares(found.means, legal_moves(boards, settings.rules), 15.0)
+        q = untried(found.means, legal_moves(boards, settings.rules), 15.0)
+        expected = soft_shares(q, 15.0)
     assert np.allclose(step.policy, expected)
 
 

@@ -33,7 +33,7 @@ from lab2048.data import (
 )
 from lab2048.game import Rules
 from lab2048.lanes import next_words
-from lab2048.learn.encoding import Batch, Shares
+from lab2048.learn.encoding import Batch, Shares, soft_shares
 from lab2048.player import Floats, Moves, Player
 from lab2048.solve.optimal import even_out
 from lab2048.solve.policy import Layer, evaluate_policy
@@ -47,8 +47,6 @@ WORST, SMALLEST = -1e30, float(np.finfo(np.float32).tiny)
 """What values and weights are at least: some players say that a move is infinitely bad."""
 TOGETHER = 1 << 17
 """Boards that a teacher is asked about at a time."""
-FAR = 40.0
-"""How many times `soft` a move is worse at most: so a legal one always has a share."""
 ASTRAY = np.uint64(0x6173747261792121)
 
 
@@ -267,10 +265,7 @@ def drawn(
 
 def shares_of(labels: Labels, rows: NDArray[np.int64], soft: float | None) -> Shares:
     """How likely each move should be on some boards."""
-    if soft is None:
-        found = ((labels.best[rows, None] >> np.arange(4, dtype=np.uint8)) & 1).astype(np.float32)
-    else:
-        q = labels.q[rows].astype(np.float64)
-        lost = (np.nanmax(q, axis=1, keepdims=True) - q) / soft
-        found = np.nan_to_num(np.exp(-np.minimum(lost, FAR)))
+    if soft is not None:
+        return soft_shares(labels.q[rows].astype(np.float64), soft)
+    found = ((labels.best[rows, None] >> np.arange(4, dtype=np.uint8)) & 1).astype(np.float32)
     return np.asarray(found / found.sum(axis=1, keepdims=True), np.float32)

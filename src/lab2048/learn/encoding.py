@@ -34,6 +34,8 @@ Shares = NDArray[np.float32]
 
 ON_IMAGE = np.array([[direction_on_image(d, s) for d in Direction] for s in range(8)], np.int64)
 """Of each symmetry and direction: what the move is on the image."""
+FAR = 40.0
+"""How many units a move loses at most (`soft_shares`)."""
 
 
 class Batch(NamedTuple):
@@ -156,3 +158,13 @@ def spawns(afters: Words, rules: Rules) -> tuple[Words, Floats, Counts]:
     out, chances, owners = np.empty(room, np.uint64), np.empty(room), np.empty(room, np.int64)
     size = write_spawns(afters, rules.p4, rules.rows, rules.cols, out, chances, owners)
     return out[:size], chances[:size], owners[:size]
+
+
+def soft_shares(q: Floats, unit: float) -> Shares:
+    """Shares of moves that fall by what they lose: a unit less is e times less. None of NaN.
+
+    More than `FAR` units do not count, so that every legal move has a share.
+    """
+    lost = np.minimum((np.nanmax(q, axis=1, keepdims=True) - q) / unit, FAR)
+    shares = np.nan_to_num(np.exp(-lost))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)

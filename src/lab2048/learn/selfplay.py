@@ -23,7 +23,7 @@ from lab2048.choice import legal_moves
 from lab2048.game import Rules
 from lab2048.jit import U
 from lab2048.lanes import Counts, begin_games, next_words, step_kernel
-from lab2048.learn.encoding import ON_IMAGE, slid, spawns, upright
+from lab2048.learn.encoding import ON_IMAGE, slid, soft_shares, spawns, upright
 from lab2048.learn.files import Facts, Tensors
 from lab2048.learn.forest import Found, Network, Searches, Singles
 from lab2048.learn.learner import LAST_RATE, check_settings
@@ -31,8 +31,8 @@ from lab2048.learn.tower import Tower
 from lab2048.player import Floats
 from lab2048.wording import nearest
 
-FAR, UNTRIED = 40.0, 4.0
-"""What a move loses at most, and one that was not tried at least (`soft_shares`)."""
+UNTRIED = 4.0
+"""How many units a move that was not tried loses, at least (`untried`)."""
 COLD = 0.02
 """A temperature that is as good as 0."""
 
@@ -138,13 +138,13 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "blocks": 10, "channels": 128, "head": 128, "rate": 3e-4, "falling": False, "batch": 1024,
         "games": 1024, "c1": 1.25, "warm": 1.0, "noise": 0.0, "lucky": True, "backup": "mean",
-        "reuse": 2.0, "soft": 0.0,
+        "reuse": 2.0, "soft": 0.0, "worth": 1.0,
     },
     "zhou": {
         "blocks": 5, "channels": 64, "head": 32, "simulations": 1600, "rate": 3e-4, "games": 32,
         "falling": False, "c1": 1.0, "c2": math.inf, "warm": 0.0, "noise": 0.0, "trace": 1.0,
         "horizon": 1000, "gate": 4, "lucky": True, "bins": 0, "soft": 0.0,
-        "backup": "mean", "reuse": 2.0,
+        "backup": "mean", "reuse": 2.0, "worth": 1.0,
     },
 }  # fmt: skip
 """Settings by name. `paper` (Yamashita and others, 2022) and `zhou` (2019) have what the papers
@@ -267,9 +267,8 @@ class SelfPlay:
         if self.settings.soft == 0:
             visits: Singles = found.visits.astype(np.float32)
             return np.asarray(visits / visits.sum(axis=1, keepdims=True))
-        return soft_shares(
-            found.means, legal_moves(boards, self.rules), self.settings.soft * self.usual
-        )
+        unit = self.settings.soft * self.usual
+        return soft_shares(untried(found.means, legal_moves(boards, self.rules), unit), unit)
 
     def luck(self, afters: Words, followed: Words, network: Network) -> Floats:
         """What the spawns were worth, in points, that led from afterstates to states."""
@@ -317,16 +316,14 @@ def choose(ranking: Floats, temperature: float, draws: Floats) -> Counts:
     return np.asarray((sums <= draws[:, None] * sums[:, 3:]).sum(axis=1))
 
 
-def soft_shares(means: Floats, legal: NDArray[np.bool_], unit: float) -> Singles:
-    """Shares of moves that fall by what they lose, in a unit; none but illegal ones are without.
+def untried(means: Floats, legal: NDArray[np.bool_], unit: float) -> Floats:
+    """Values of moves, in which legal ones without visits (NaN) count as the worst.
 
-    A move without visits (NaN) counts as bad as the worst, and as `UNTRIED` at least.
+    That is as bad as the worst that was tried, and `UNTRIED` units worse than the best at least.
     """
-    lost = np.minimum((np.nanmax(means, axis=1, keepdims=True) - means) / unit, FAR)
-    untried = np.maximum(np.nanmax(lost, axis=1, keepdims=True), UNTRIED)
-    shares = np.where(legal, np.exp(-np.where(np.isnan(lost), untried, lost)), 0.0)
-    found: Singles = (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32)
-    return found
+    best, worst = (pick(means, axis=1, keepdims=True) for pick in (np.nanmax, np.nanmin))
+    bad = np.minimum(worst, best - UNTRIED * unit)
+    return np.where(legal & np.isnan(means), bad, means)
 
 
 # -- lessons -------------------------------------------------------------------------------------

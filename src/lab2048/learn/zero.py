@@ -3,7 +3,7 @@
 Many games are played side by side. On every board a tree search with the network (`forest`) finds
 how often each move deserves to be tried; a move is drawn by these visits. The network then learns
 
-- the *policy*: moves that lose little, by the values that the search has found (`soft_shares`), or
+- the *policy*: moves that lose little, by the values that the search has found (`soft_shares`); or
   the shares of the visits, as in the papers (`soft` = 0);
 - the *value of the state*: the lambda-return of what followed, with the values that searches have
   found for later states:  G(t) = r(t) + (1 - lambda) v(t + 1) + lambda G(t + 1) - luck(t);
@@ -14,10 +14,11 @@ followed, less the mean over all that could have. It is nothing on average, what
 says, so returns without it are as right as with it; but they vary far less, for nothing else in the
 game is left to chance. (Ours: in the papers it stays. `lucky` is for that.)
 
-The loss is the sum of three: the cross-entropies of the policy and of both values, which are
-distributions over bins (`tower`). With `bins` = 0 values are numbers and their losses squared
-errors. They are then in units of the mean score of the games that were played lately: so they are
-about 1, however good the network has become. When the unit changes, the last layer is changed too.
+The loss is the sum of three: what is wrong with the policy (`learner.soft_loss`), and, with the
+weight `worth`, the cross-entropies of both values, which are distributions over bins (`tower`).
+With `bins` = 0 values are numbers and their losses squared errors. They are then in units of the
+mean score of the games that were played lately: so they are about 1, however good the network has
+become. When the unit changes, the last layer is changed too.
 
 The network sees every board upright (`encoding.turn_upright`), so it plays all images alike.
 """
@@ -55,10 +56,9 @@ from lab2048.learn.tower import frozen
 
 FACTS = {
     "board": str, "p4": float, "preset": str, "blocks": int, "channels": int, "head": int,
-    "bins": int,
-    "simulations": int, "games": int, "scale": float, "usual": float, "chunks": int, "moves": int,
-    "games_played": int, "steps": int, "seconds": float, "threads": int, "begun": list, "seed": int,
-    "following": int,
+    "bins": int, "simulations": int, "games": int, "scale": float, "usual": float, "chunks": int,
+    "moves": int, "games_played": int, "steps": int, "seconds": float, "threads": int,
+    "begun": list, "seed": int, "following": int,
 }  # fmt: skip
 """What a file says about a network."""
 GAME = "game."
@@ -66,7 +66,7 @@ GAME = "game."
 CHUNK = 32
 """Moves of each game between two trainings."""
 SLOW = 0.9
-"""How much of the scale stays with every chunk."""
+"""How much of the mean score stays with every chunk."""
 GATE_SEED = 1 << 30
 """Games that decide whether weights are kept are those of a seed of their own."""
 

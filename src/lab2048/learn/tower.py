@@ -1,6 +1,6 @@
 """The network of self-play: a residual tower with a head for the policy and one for values.
 
-A value is a number, or, which is learnt far faster, a distribution: how likely it is in each of
+A value is a number or, which is learnt faster, a distribution: how likely it is in each of
 many *bins*. What is right is then spread over the bins near it like a Gaussian, and the loss is the
 cross-entropy (Farebrother and others, "Stop regressing", 2024). Bins are of equal width in the root
 of points, so that small values are told apart, and reach from a little below 0, since returns

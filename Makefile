@@ -12,8 +12,8 @@ tour: $(VENV)/core  ## install the core and show what it does
 
 test: lint $(VENV)/test  ## lint, types and the whole test suite
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_game.py tests/test_board.py tests/test_bulk.py tests/test_golden.py tests/test_solve.py
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" tests/test_search.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/test_game.py tests/test_board.py tests/test_bulk.py tests/test_golden.py tests/test_solve.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow" tests/test_search.py
 
 quick: $(VENV)/test  ## the tests that install nothing and train nothing
 	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile

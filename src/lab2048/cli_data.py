@@ -89,7 +89,7 @@ def label(  # noqa: PLR0913, PLR0917
     rules = Rules.parse(board, p4)
     check_labels(out)
     chosen = make_player(player, rules)
-    judge = make_player(teacher or player, rules)
+    judge = make_player(teacher, rules) if teacher else chosen
     prepare(chosen)
     prepare(judge)
     with progress_bar() as bar:

@@ -36,6 +36,7 @@ def pick_device(name: str = "auto") -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
+        # the last is what torch raises for a kind of device that it was built without
         why = str(error).strip().splitlines()[0][:100]
         raise ValueError(
             f"there is no device {name[:40]!r} here, auto takes what there is: {why}"

@@ -35,7 +35,9 @@ def check_against_single_games(rules, games, seed, start=None):
     return results
 
 
-@pytest.mark.parametrize(("rows", "cols"), COMMON)
+@pytest.mark.parametrize(
+    ("rows", "cols"), [*COMMON[:2], *(pytest.param(*s, marks=pytest.mark.slow) for s in COMMON[2:])]
+)
 @pytest.mark.parametrize("p4", [0.1, 0.0, 1.0])
 def test_games_are_those_of_single_play(rows, cols, p4):
     check_against_single_games(Rules(rows, cols, p4), 150 if WITH_JIT else 5, seed=11)
@@ -82,7 +84,7 @@ def test_results_do_not_depend_on_threads_or_on_how_the_games_are_split():
 
 
 def test_progress_counts_every_game_and_few_games_are_fine():
-    rules = Rules(*COMMON[-1])
+    rules = Rules(*COMMON[0])
     for games in (0, 1, 65) if WITH_JIT else (0, 1):
         seen = []
         results = random_games(rules, games, progress=seen.append)
@@ -122,13 +124,13 @@ def test_an_error_in_progress_stops_the_games():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        random_games(Rules(*COMMON[-1]), 40, threads=1, progress=stop)
+        random_games(Rules(*COMMON[0]), 40, threads=1, progress=stop)
     assert len(finished) == 1
 
 
 def test_a_start_without_a_move_is_a_game_of_no_moves():
-    for text, tile in [("2 4 / 4 2", 4), (". . / . .", 0)]:
-        results = random_games(Rules(2, 2), 5, start=Board.parse(text))
+    for text, tile in [("2 4 2 / 4 2 4 / 2 4 2", 4), (". . . / . . . / . . .", 0)]:
+        results = random_games(Rules(3, 3), 5, start=Board.parse(text))
         assert results.moves.tolist() == results.score.tolist() == [0] * 5
         assert results.max_tile.tolist() == [tile] * 5
 

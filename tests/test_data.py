@@ -60,7 +60,7 @@ def test_the_example_of_the_study(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "rules", [FOUR, Rules(3, 3), pytest.param(Rules(2, 5), marks=pytest.mark.slow)]
+    "rules", [FOUR, *(pytest.param(rules, marks=slow) for rules in [Rules(3, 3), Rules(2, 5)])]
 )
 def test_text_is_read_as_it_was_written(tmp_path, rules):
     moves = some_moves(rules)

@@ -161,7 +161,7 @@ def same_info(a, b):
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-@pytest.mark.parametrize("shape", [(3, 3), (2, 3)])
+@pytest.mark.parametrize("shape", [(3, 3), pytest.param((2, 3), marks=pytest.mark.slow)])
 def test_it_is_the_same_as_many_single_ones(mode, shape):
     rng = np.random.default_rng(1)
     run_both(mode, shape, 7, 150, lambda info: rng.integers(0, 4, 7))
@@ -285,7 +285,7 @@ def test_the_mode_may_be_named_and_a_game_may_begin_anywhere():
 
 
 def test_gymnasiums_wrappers_work_on_it():
-    env = gymnasium.make_vec(ID, 8, rows=2, cols=2)
+    env = gymnasium.make_vec(ID, 8, rows=3, cols=3)
     env = gymnasium.wrappers.vector.RecordEpisodeStatistics(env)
     _, info = env.reset(seed=1)
     rng = np.random.default_rng(0)

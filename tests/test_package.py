@@ -276,6 +276,7 @@ def test_another_source_has_another_cache_and_old_ones_are_cleared(own_home):
 # -- what is shipped ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_signature_is_the_one_written_down():
     """It changes only with the engine's behaviour, and then the change log says so."""
     from lab2048.bench import signature

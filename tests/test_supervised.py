@@ -303,7 +303,7 @@ def test_a_network_of_upright_boards_is_asked_about_those():
 
 def trained(folder, epochs, stop=None, before=None):
     """A small training, perhaps stopped after some batches and gone on with."""
-    rules = Rules(2, 2)
+    rules = Rules(3, 3)
     settings = Settings(rules, "cnn4", channels=4, epochs=epochs, batch=50, images="random")
     training = Training(settings, CPU, 6)
     if before is not None:
@@ -354,7 +354,7 @@ def test_what_diverges_is_told_and_not_kept(tmp_path):
     with torch.no_grad():
         training.learner.model.last.bias.fill_(np.nan)
     training.settings = replace(training.settings, epochs=2)
-    moves = some_moves(Rules(2, 2), 300, "random")
+    moves = some_moves(Rules(3, 3), 300, "random")
     quiet = {"tell": lambda r: None, "say": print, "look": lambda: None}
     with pytest.raises(ValueError, match="the loss is not a number any more; a smaller --rate"):
         run(training, in_memory(moves, 50), tmp_path, **quiet)
@@ -368,7 +368,7 @@ def test_what_is_packed_does_not_go_on(own_home, command, tmp_path):
     write_tensors(
         folder / FILE, "supervised", {**training.facts, "packed": True}, training.tensors()
     )
-    (tmp_path / "a.txt").write_text("r 1 0 0 0 : 1 2\n")
+    (tmp_path / "a.txt").write_text("r 1 0 0 0 0 0 0 0 0 : 1 2\n")
     arguments = ("--data", str(tmp_path / "a.txt"), "--out", "a", "--resume")
     code, _, error = command("train", "supervised", *arguments)
     assert code == 2 and "a is packed: it plays, but cannot go on learning" in error

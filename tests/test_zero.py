@@ -92,6 +92,7 @@ def test_bins_hold_any_value_and_its_mean():
     assert bins.loss(logits, right) < bins.loss(logits.roll(1, 0), right) - 1
 
 
+@slow
 def test_a_network_of_bins_learns_the_mean_of_what_it_is_told():
     """Half of the time 100 and half of the time 900: 500, though neither is near."""
     bins = Bins(96, largest_score(Rules(3, 3)))

@@ -5,13 +5,14 @@ many simulations a move, playing with so many; the share of moves that are optim
 difference between the best and the worst move. What was trained before is not trained again. Needs
 the table of 3x3 (`lab2048 solve 3x3`):
 
-    python benchmarks/agents_3x3.py [--moves 200k] [--games 100] [--preset small]
+    python benchmarks/agents_3x3.py [--moves 200k] [--games 100] [--preset small] [--threads 1]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -46,15 +47,18 @@ def main() -> None:
     parser.add_argument("--moves", default="200k")
     parser.add_argument("--games", type=int, default=100)
     parser.add_argument("--preset", default="small")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
     options = parser.parse_args()
     print(f"| trained, playing | mean score (95%) | {' | '.join(HEADINGS)} | regret a move |")
     print("|---" * (len(HEADINGS) + 3) + "|")
     for simulations in TRAINED:
-        name = trained(simulations, counted(options.moves, "moves"), options.preset)
-        print(row(simulations, 0, found(name, 0, 10 * options.games)))
+        name = trained(simulations, counted(options.moves, "moves"), options)
+        print(row(simulations, 0, found(name, 0, 10 * options.games, options.threads)), flush=True)
         for playing in PLAYING:
             games = options.games if playing < SLOW else options.games // 4
-            print(row(simulations, playing, found(name, playing, games)), flush=True)
+            print(
+                row(simulations, playing, found(name, playing, games, options.threads)), flush=True
+            )
 
 
 def lab2048(*arguments: str) -> str:
@@ -63,23 +67,23 @@ def lab2048(*arguments: str) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def trained(simulations: int, moves: int, preset: str) -> str:
+def trained(simulations: int, moves: int, options: argparse.Namespace) -> str:
     """The name of a network that has learnt from so many moves, now unless before."""
-    name = f"agent-{preset}-{simulations}-{moves}"
+    name = f"agent-{options.preset}-{simulations}-{moves}"
     path = network_folder(name) / FILE
     if not path.exists() or read_facts(path)["moves"] < moves:
-        begun = ["--board", "3x3", "--preset", preset, "--simulations", str(simulations)]
+        begun = ["--board", "3x3", "--preset", options.preset, "--simulations", str(simulations)]
         start = ["--resume"] if path.exists() else begun
-        lab2048("train", "zero", *start, "--moves", str(moves), "--out", name, "--json")
+        more = ["--moves", str(moves), "--threads", str(options.threads), "--out", name, "--json"]
+        lab2048("train", "zero", *start, *more)
     return name
 
 
-def found(name: str, simulations: int, games: int) -> dict[str, Any]:
+def found(name: str, simulations: int, games: int, threads: int) -> dict[str, Any]:
     """What an agent's games are like, judged by the table."""
     player = f"zero:{name},simulations={simulations}"
-    results = json.loads(
-        lab2048("evaluate", player, "--board", "3x3", "--games", str(games), "--json")
-    )
+    more = ["--games", str(games), "--threads", str(threads), "--json"]
+    results = json.loads(lab2048("evaluate", player, "--board", "3x3", *more))
     figures: dict[str, Any] = results[0]
     return figures
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -23,6 +24,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
+
+
+def pytest_configure():
+    """Let a second worker begin elsewhere: kernels of modules are then compiled by one of both."""
+    if WITH_JIT and os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+        for name in ("solve.keys", "search.heuristics", "learn.encoding"):
+            importlib.import_module(f"lab2048.{name}")
 
 
 def pytest_collection_modifyitems(items):

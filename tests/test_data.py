@@ -463,7 +463,7 @@ def test_labels_by_command(command, tmp_path, warm_home):
     )
     assert np.allclose(taught.q, right, equal_nan=True)
     code, out, _ = command("data", "perfect", "--board", "2x2", "--out", path, "--likely", "0")
-    assert code == 0 and "states to" in out
+    assert code == 0 and "states of optimal:ties=split to" in out
     code, _, error = command("data", "perfect", "--board", "2x2", "--out", str(tmp_path / "a.txt"))
     assert code == 2 and "labels go into a .parquet file, not a.txt" in error
     code, _, error = command("data", "perfect", "--board", "3x3", "--out", path)

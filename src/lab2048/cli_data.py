@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -56,11 +56,7 @@ def make(  # noqa: PLR0913, PLR0917
         task = bar.add_task(chosen.spec, total=wanted)
         parts = make_moves(chosen, wanted, seed, threads, partial(move_on, bar, task), first)
         written = write_moves(out, parts, rules, {"player": chosen.spec, "seed": seed})
-    found = {"file": str(out), "moves": written, "bytes": out.stat().st_size}
-    if as_json:
-        print(json.dumps({**found, "player": chosen.spec, "board": rules.name, "seed": seed}))
-    else:
-        print(f"wrote {written:,} moves of {chosen.spec} to {out}: {size(out.stat().st_size)}")
+    tell_written(out, "moves", written, as_json, player=chosen.spec, board=rules.name, seed=seed)
 
 
 @app.command()
@@ -98,11 +94,17 @@ def label(  # noqa: PLR0913, PLR0917
             out, Astray(rules, chosen, random), judge, wanted, first=first, seed=seed,
             threads=threads, progress=partial(move_on, bar, task),
         )  # fmt: skip
-    found = {"file": str(out), "boards": written, "bytes": out.stat().st_size}
+    facts = {"player": chosen.spec, "teacher": judge.spec, "board": rules.name, "seed": seed}
+    tell_written(out, "boards", written, as_json, **facts)
+
+
+def tell_written(path: Path, what: str, written: int, as_json: bool, **facts: Any) -> None:
+    """Say what is in a file now: so many moves, boards or states of a player."""
+    found = path.stat().st_size
     if as_json:
-        print(json.dumps({**found, "player": chosen.spec, "board": rules.name, "seed": seed}))
+        print(json.dumps({"file": str(path), what: written, "bytes": found, **facts}))
     else:
-        print(f"wrote {written:,} boards of {chosen.spec} to {out}: {size(out.stat().st_size)}")
+        print(f"wrote {written:,} {what} of {facts['player']} to {path}: {size(found)}")
 
 
 def check_labels(path: Path) -> None:
@@ -144,11 +146,8 @@ def perfect(
             out, table, chosen, random=random, likely=likely, threads=threads,
             progress=partial(move_on, bar, task),
         )  # fmt: skip
-    found = {"file": str(out), "states": written, "bytes": out.stat().st_size}
-    if as_json:
-        print(json.dumps({**found, "player": chosen.spec, "board": rules.name, "random": random}))
-    else:
-        print(f"wrote {written:,} states to {out}: {size(out.stat().st_size)}")
+    facts = {"player": chosen.spec, "board": rules.name, "random": random}
+    tell_written(out, "states", written, as_json, **facts)
 
 
 @app.command()

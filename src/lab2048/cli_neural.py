@@ -104,6 +104,15 @@ def settings_of(cls: Any, given: dict[str, Any], before: Before | None, name: st
     return cls.from_facts(facts)
 
 
+def tell_ready(kind: str, name: str, training: Any, records: list[Facts], as_json: bool) -> None:
+    """Say what was trained, or how to let it play."""
+    if as_json:
+        print(json.dumps({"name": name, **training.facts, "log": records}))
+    else:
+        board = training.settings.rules.name
+        print(f"{name} is ready: lab2048 evaluate {kind}:{name} --board {board}")
+
+
 def use_threads(threads: int | None) -> int:
     """Let torch use so many cores; how many that are."""
     import torch
@@ -199,10 +208,7 @@ def supervised(  # noqa: PLR0913, PLR0917
 
         plot_epochs({name: records}, plot)
         say(f"wrote {plot}")
-    if as_json:
-        print(json.dumps({"name": name, **training.facts, "log": records}))
-    else:
-        print(f"{name} is ready: lab2048 evaluate supervised:{name} --board {settings.rules.name}")
+    tell_ready("supervised", name, training, records, as_json)
 
 
 def batches_of(
@@ -354,10 +360,7 @@ def zero(  # noqa: PLR0913, PLR0917
 
         plot_self_play({name: records}, plot, perfect)
         say(f"wrote {plot}")
-    if as_json:
-        print(json.dumps({"name": name, **training.facts, "log": records}))
-    else:
-        print(f"{name} is ready: lab2048 evaluate zero:{name} --board {settings.rules.name}")
+    tell_ready("zero", name, training, records, as_json)
 
 
 def train_zero(

@@ -120,23 +120,32 @@ class Saver:
     def __init__(self, write: Callable[[], object], say: Callable[[str], object]) -> None:
         self._write, self._say, self._last = write, say, time.monotonic()
 
+    @contextmanager
+    def to_the_end(self, logs: Logs, spoilt: type[Exception] | None = None) -> Iterator[None]:
+        """Write the network at the end, whatever that is like; but not one that is `spoilt`."""
+        try:
+            yield
+        except BaseException as error:
+            if spoilt is None or not isinstance(error, spoilt):
+                with suppress(OSError, MemoryError, ValueError):
+                    self._write()
+            raise
+        finally:
+            logs.close()
+        self._save_at_last()
+
     def save_now_and_then(self) -> None:
         """Write the network if it is time to."""
         if time.monotonic() - self._last >= SAVE_SECONDS:
             self._try_to_save()
 
-    def save_at_last(self) -> None:
+    def _save_at_last(self) -> None:
         """Write the network; if that fails, it is tried again for a while."""
         for _ in range(TRIES):
             if self._try_to_save():
                 return
             time.sleep(PAUSE)
         self._write()
-
-    def rescue(self) -> None:
-        """Write the network if that can be done, whatever has happened."""
-        with suppress(OSError, MemoryError, ValueError):
-            self._write()
 
     def _try_to_save(self) -> bool:
         """Write the network, or say why not."""

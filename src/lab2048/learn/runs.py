@@ -123,7 +123,7 @@ def run(
         write_weights(folder / FILE, training.stored())
 
     logs, saver = Logs(folder, training.games, say), Saver(write, say)
-    try:
+    with saver.to_the_end(logs, spoilt=DivergedError):
         if measure is not None and is_unmeasured(logs.records, training):
             logs.complete(lambda: measure(training))
         for record in blocks(training, goal, block, saver, progress):
@@ -133,14 +133,6 @@ def run(
             tell(record)
             if not training.stopped:
                 saver.save_now_and_then()
-    except DivergedError:
-        raise
-    except BaseException:
-        saver.rescue()
-        raise
-    finally:
-        logs.close()
-    saver.save_at_last()
     return logs.records
 
 

@@ -348,19 +348,13 @@ def run(
         if not training.stopped:
             saver.save_now_and_then()
 
-    try:
+    with saver.to_the_end(logs):
         while training.epoch < training.settings.epochs and not training.stopped:
             record = training.run_epoch(batches, after_batch)
             if record is not None:
                 record.update(training.test(test()) if test else {})
                 logs.add(record)
                 tell(record)
-    except BaseException:
-        saver.rescue()
-        raise
-    finally:
-        logs.close()
-    saver.save_at_last()
     return logs.records
 
 

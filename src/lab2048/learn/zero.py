@@ -380,7 +380,7 @@ def run(
     logs, saver = Logs(folder, training.moves, say, "moves"), Saver(write, say)
     parts: list[Part] = []
     told = goal.share(training)
-    try:
+    with saver.to_the_end(logs):
         while goal.share(training) < 1 and not training.stopped:
             parts.append(training.chunk(goal.share(training)))
             look()
@@ -393,12 +393,6 @@ def run(
                 told, parts = share, []
             if not training.stopped:
                 saver.save_now_and_then()
-    except BaseException:
-        saver.rescue()
-        raise
-    finally:
-        logs.close()
-    saver.save_at_last()
     return logs.records
 
 

@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 WITH_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+# Tests run side by side: torch with more threads than one would wait for cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Runs are the same every time; without the JIT every example costs far more.
 settings.register_profile(

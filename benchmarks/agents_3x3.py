@@ -90,11 +90,11 @@ def found(name: str, simulations: int, games: int, threads: int) -> dict[str, An
 
 def row(trained: int, playing: int, figures: dict[str, Any]) -> str:
     """An agent as a row of the table, the paper's shares in brackets."""
-    theirs = PAPER.get((trained, playing), ("",) * 4)
+    theirs = PAPER.get((trained, playing), (None,) * 4)
     score, judged = figures["score"], figures["optimal"]
     shares = [each["agreement"] for each in judged["by_gap"][1:]]
     cells = [
-        f"{'-' if share is None else f'{share:.2f}'}{f' ({their})' if their else ''}"
+        f"{'-' if share is None else f'{share:.2f}'}{f' ({their:.2f})' if their else ''}"
         for share, their in zip(shares, theirs, strict=True)
     ]
     low, high = score["ci95"]

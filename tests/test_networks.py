@@ -202,18 +202,27 @@ def test_tiles_are_downgraded_from_the_largest_that_is_missing():
 
 
 @slow
-@pytest.mark.parametrize(("board", "games", "least"), [("3x3", 1000, 4300), ("4x4", 50, 190_000)])
-def test_the_networks_of_the_package_play_well(board, games, least):
+@pytest.mark.parametrize(
+    ("spec", "board", "games", "least"),
+    [
+        ("ntuple", "3x3", 1000, 4300),
+        ("ntuple", "4x4", 50, 190_000),
+        ("supervised", "4x4", 100, 23_000),
+        ("zero:simulations=0", "3x3", 500, 3600),
+    ],
+)
+def test_the_networks_of_the_package_play_well(spec, board, games, least):
     from lab2048.arena import play_games
 
-    player = make_player("ntuple", Rules.parse(board))
+    player = make_player(spec, Rules.parse(board))
     scores = [game.score for game in play_games(player, iter(range(games)), 1, threads=2)]
     assert np.mean(scores) > least
 
 
 def test_the_networks_of_the_package_are_small():
     found = {path.name: path.stat().st_size for path in SHIPPED.iterdir()}
-    assert {"ntuple-3x3.safetensors", "ntuple-4x4.safetensors"} <= set(found)
+    names = ("ntuple-3x3", "ntuple-4x4", "supervised-4x4", "zero-3x3")
+    assert set(found) == {f"{name}.safetensors" for name in names}
     assert sum(size for name, size in found.items() if name.startswith("ntuple")) < 25e6
     assert sum(size for name, size in found.items() if not name.startswith("ntuple")) < 10e6
     for name in found:

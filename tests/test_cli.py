@@ -153,6 +153,7 @@ def test_bad_input_is_answered_in_one_line(arguments, command, monkeypatch):
     assert len(err) < 250
 
 
+@pytest.mark.slow
 def test_watch_without_a_terminal_prints_the_last_board():
     done = run("watch", "random", "--board", "3x3", "--seed", "3")
     assert done.returncode == 0

@@ -178,6 +178,7 @@ def test_the_naive_game_has_the_published_number_of_states():
     assert len(naive.game_graph(2, 2, Fraction(1, 10))) == 662
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p4", [0.1, 0.0, 1.0])
 def test_the_layers_are_those_of_the_naive_game(p4):
     graph = naive.game_graph(2, 2, Fraction(p4).limit_denominator(10))

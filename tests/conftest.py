@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -16,6 +17,10 @@ from hypothesis import strategies as st
 WITH_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 # Tests run side by side: torch with more threads than one would wait for cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell starts what runs in the background with Ctrl-C ignored, and programs inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Runs are the same every time; without the JIT every example costs far more.
 settings.register_profile(

@@ -309,9 +309,10 @@ class Board:
 
     def canonical(self) -> Canonical:
         """The smallest of the images (as packed integers are compared) and its first symmetry."""
-        images = [self.image(s) for s in range(8 if self.rows == self.cols else 4)]
-        best = min(range(len(images)), key=lambda s: images[s].ranks[::-1])
-        return Canonical(images[best], best)
+        symmetries = range(8 if self.rows == self.cols else 4)
+        images = [_image(self.rows, self.cols, s)(self.ranks)[::-1] for s in symmetries]
+        best = images.index(min(images))
+        return Canonical(_trusted(images[best][::-1], self.rows, self.cols), best)
 
     def stand_in(self) -> Board:
         """A board of tiles up to 32768 that a packed player is shown in place of this one.

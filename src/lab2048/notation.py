@@ -38,6 +38,8 @@ def short(value: object) -> str:
 
 def whole(value: object) -> int | None:
     """The value as an int if it is a whole number (not a bool, not a float), else None."""
+    if value.__class__ is int:  # the common case: to look for __index__ takes 15 times as long
+        return value
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
     try:

@@ -255,11 +255,11 @@ def test_a_full_disk_behind_the_output_is_said():
 
 
 def test_an_error_of_the_programs_own_is_one_line_too(command, monkeypatch):
-    monkeypatch.setattr("lab2048.cli_probe.as_json", lambda *_: 1 / 0)
+    monkeypatch.setattr("lab2048.analysis.as_json", lambda *_: 1 / 0)
     code, _, err = command("probe", SQUARE, "--json")
     assert code == 1
     assert err == "lab2048: ZeroDivisionError: division by zero (LAB2048_DEBUG=1 shows where)\n"
     monkeypatch.setattr(
-        "lab2048.cli_probe.as_json", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        "lab2048.analysis.as_json", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
     )
     assert command("probe", SQUARE, "--json") == (130, "", "lab2048: stopped\n")

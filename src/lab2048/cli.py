@@ -13,6 +13,7 @@ import typer
 
 import lab2048
 from lab2048 import (
+    analysis,
     cli_data,
     cli_evaluate,
     cli_networks,
@@ -206,11 +207,11 @@ def probe(  # noqa: PLR0913, PLR0917
             asked = {"objective": objective, "p4": p4, "gamma": gamma}
             cli_probe.check_asked(found, {n: v for n, v in asked.items() if _is_given(context, n)})
             rules = found.rules  # p4 is the table's unless another was asked for
-        opinions = cli_probe.opinions(position, rules, player or [])
+        thought = analysis.opinions(position, rules, player or [])
         if as_json:
-            print(json.dumps(cli_probe.as_json(position, rules, found, after, opinions)))
+            print(json.dumps(analysis.as_json(position, rules, found, after, thought)))
         else:
-            cli_probe.show(position, rules, found, after, opinions, hint)
+            cli_probe.show(position, rules, found, after, thought, hint)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

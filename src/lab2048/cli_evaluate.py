@@ -140,6 +140,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
         exactly = [each.spec for each in entrants] if exact else []
         measured = run(entrants, games, seed, threads, found, exactly)
     results = results_of(measured)
+    _keep(results)
     if save is not None:
         save_games(entrants, measured, seed, save)
     if report is not None:
@@ -161,6 +162,16 @@ def evaluate(  # noqa: PLR0913, PLR0917
     forget(entrants, seed)
 
 
+def _keep(results: list[dict[str, Any]]) -> None:
+    """Keep results for the studio; a full disk costs that, not what is printed."""
+    from lab2048.results import keep_results
+
+    try:
+        keep_results(results, sys.argv[1:])
+    except OSError as error:
+        say(f"the results could not be kept: {error.strerror}")
+
+
 def check_targets(save: Path | None, report: Path | None, plots: Path | None) -> None:
     """An error, before any game is played, if results could not be written where they should."""
     from lab2048.home import check_target
@@ -176,7 +187,7 @@ def check_targets(save: Path | None, report: Path | None, plots: Path | None) ->
 
 def table_for(rules: Rules, name: str | None) -> Table | None:
     """The table to compare with: the one that was named, or that of these rules if it is there."""
-    from lab2048.solve.problem import MAX_CELLS, Problem
+    from lab2048.solve.problem import MAX_CELLS, ON_THE_FLY, Problem
 
     if name is not None:
         from lab2048.cli_solve import folder_of
@@ -193,7 +204,6 @@ def table_for(rules: Rules, name: str | None) -> Table | None:
         return found
     if rules.cells > MAX_CELLS:
         return None
-    from lab2048.solve.optimal import ON_THE_FLY
     from lab2048.solve.table import command_for, find_table, open_table
 
     problem = Problem.of(rules)

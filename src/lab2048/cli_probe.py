@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from lab2048.analysis import Opinion, spawns_after
 from lab2048.game import Board, Direction, Rules
 from lab2048.wording import precise
 
 if TYPE_CHECKING:
     from lab2048.solve.table import MoveValue, Table
 
-ON_THE_FLY = 8
-"""Boards of up to so many cells are solved when they are asked for; it takes about a second."""
-
 
 def table_for(
     rules: Rules, path: str | None, objective: str, gamma: float
 ) -> tuple[Table | None, str]:
     """The table to look positions up in; if there is none, what to do about it."""
-    from lab2048.solve.problem import MAX_CELLS, Problem
+    from lab2048.solve.problem import MAX_CELLS, ON_THE_FLY, Problem
 
     if path is not None:
         from lab2048.cli_solve import folder_of
@@ -47,112 +45,6 @@ def check_asked(table: Table, asked: dict[str, Any]) -> None:
             raise ValueError(f"the table in {table.path} has {name} {found}, not {value}")
 
 
-class Opinion(NamedTuple):
-    """What a player thinks of the moves of a position."""
-
-    player: str
-    meaning: str
-    """What its values are."""
-    values: dict[Direction, float]
-    choice: Direction | None
-    """The move it makes; None if there is none."""
-
-
-def opinions(board: Board, rules: Rules, specs: Sequence[str]) -> list[Opinion]:
-    """What players think of a position."""
-    if not specs:
-        return []
-    from lab2048.player import PlayerError
-    from lab2048.players import make_player
-
-    found = []
-    for spec in specs:
-        player = make_player(spec, rules)
-        try:
-            values = player.values(board) if not board.is_terminal else {}
-        except PlayerError:  # one that only chooses
-            values = {}
-        choice = None if board.is_terminal else player.choose(board)
-        if values and getattr(player, "timed", False):  # asked again, it may think otherwise
-            choice = max(values, key=lambda direction: values[direction])
-        found.append(Opinion(player.spec, getattr(player, "meaning", ""), values, choice))
-    return found
-
-
-def as_json(
-    board: Board,
-    rules: Rules,
-    table: Table | None,
-    after: str | None,
-    opinions: Sequence[Opinion] = (),
-) -> dict[str, Any]:
-    """The object that `probe --json` prints; null stands for what is illegal, or not solved."""
-    values = table.moves(board) if table else {}
-    found: dict[str, Any] = {
-        "board": str(board),
-        "rules": {
-            "rows": rules.rows,
-            "cols": rules.cols,
-            "p4": table.rules.p4 if table else rules.p4,
-        },
-        "objective": table.problem.goal if table else None,
-        "gamma": table.problem.gamma if table else None,
-        "terminal": board.is_terminal,
-        "value": table.value(board) if table else None,
-        "moves": {
-            str(direction): _move_json(board, direction, values.get(direction))
-            for direction in Direction
-        },
-    }
-    if opinions:
-        found["players"] = {
-            each.player: {
-                "meaning": each.meaning,
-                "values": {str(d): each.values.get(d) for d in Direction},
-                "choice": None if each.choice is None else str(each.choice),
-            }
-            for each in opinions
-        }
-    if after is not None:
-        found["spawns"] = [
-            {
-                "cell": spawn.cell,
-                "tile": 1 << spawn.rank,
-                "probability": spawn.probability,
-                "board": str(spawn.board),
-                "value": value,
-            }
-            for spawn, value in _spawns(board, rules, table, after)
-        ]
-    return found
-
-
-def _move_json(board: Board, direction: Direction, value: MoveValue | None) -> dict[str, Any]:
-    """One of the four moves."""
-    legal, reward, after = board.move(direction)
-    return {
-        "legal": legal,
-        "reward": reward if legal else None,
-        "after": str(after) if legal else None,
-        "after_value": value.after_value if value else None,
-        "q": value.q if value else None,
-        "regret": value.regret if value else None,
-        "optimal": value.optimal if value else None,
-    }
-
-
-def _spawns(
-    board: Board, rules: Rules, table: Table | None, move: str
-) -> list[tuple[Any, float | None]]:
-    """The spawns after a move, with their values if there is a table."""
-    legal, _, after = board.move(move)
-    if not legal:
-        raise ValueError(f"{move} is not legal on {board}")
-    if table is not None:
-        return list(table.spawns(after))
-    return [(spawn, None) for spawn in rules.spawns(after)]
-
-
 def show(
     board: Board,
     rules: Rules,
@@ -164,7 +56,7 @@ def show(
     """The position and its moves, a line each."""
     # what may be refused comes first: nothing is printed then
     values = table.moves(board) if table else {}
-    spawns = _spawns(board, rules, table, after) if after is not None else []
+    spawns = spawns_after(board, rules, table, after) if after is not None else []
     print(board.grid())
     facts = [
         rules.name,

@@ -111,13 +111,15 @@ def review(
             judge = make_player(by or REVIEWER, record.rules)
             name = judge.spec
         from lab2048.review import review as go_through
-        from lab2048.review import summary, write_review
+        from lab2048.review import summary
 
         try:
             steps = go_through(record, judge)
         except RecordError as error:
             raise ValueError(f"{path}, game {game}: {error}") from None
     if page is not None:
+        from lab2048.review_page import write_review
+
         write_review(record, steps, name, page, sys.argv[1:])
         say(f"wrote {page}")
     if as_json:

@@ -144,8 +144,7 @@ def check_plot(path: Path | None) -> None:
 
 def table_against(name: str, rules: Rules) -> Table:
     """The table of the board, which is made now if that takes no time, or another by its name."""
-    from lab2048.solve.optimal import ON_THE_FLY
-    from lab2048.solve.problem import Problem
+    from lab2048.solve.problem import ON_THE_FLY, Problem
     from lab2048.solve.table import command_for, find_table
 
     problem = Problem.of(rules)

@@ -482,6 +482,7 @@ class Game:
         self.score = 0
         self._threshold = chance.four_threshold(rules.p4)
         self._past: list[tuple[Board, int]] = []
+        self.start = start
         if start is None:
             self.board = _trusted((0,) * rules.cells, rules.rows, rules.cols)
             self._spawn()

@@ -55,6 +55,19 @@ def make_player(spec: str, rules: Rules) -> Player:
         from lab2048.custom import load
 
         return load(rest, rules)
+    cls, given = parse_spec(spec)
+    try:
+        return cls(rules, **given)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def parse_spec(spec: str) -> tuple[type[Player], dict[str, Any]]:
+    """The class and the options that a spec names; whether these have good values, it does not say.
+
+    A `ValueError` if there is no such player, or it has no such option.
+    """
+    name, _, rest = spec.strip().partition(":")
     cls = player_class(name)
     fields = {each.name: each for each in cls.options()}
     unnamed = next((each.name for each in cls.options() if each.metadata["kind"] == "name"), "")
@@ -72,10 +85,7 @@ def make_player(spec: str, rules: Rules) -> Player:
             what = "is given twice" if equals else "needs a value"
             raise ValueError(f"{name}: {option} {what}, as in {name}:{option}=...")
         given[option] = parse_value(fields[option], text.strip())
-    try:
-        return cls(rules, **given)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+    return cls, given
 
 
 def parse_value(field: Field[Any], text: str) -> Any:

@@ -6,6 +6,7 @@
 `moves` has one digit a move: 0 up, 1 right, 2 down, 3 left. `spawns` has two characters a tile, its
 cell as a hexadecimal digit (row by row) and its rank, 1 or 2: first the two tiles of the start,
 then one after each move. A replay needs nothing else; seed and index say how the game came about.
+A game that began at another position has that as `start`, one rank a cell, and no tiles of a start.
 """
 
 from __future__ import annotations
@@ -49,10 +50,12 @@ class Record:
     max_tile: int
     moves: str
     spawns: str
+    start: Board | None = None
+    """Where it began, if not with two spawns on an empty board."""
 
     @classmethod
     def of(cls, game: Game, player: str) -> Record:
-        """The record of a game that started with two spawns."""
+        """The record of a game."""
         spawns = "".join(f"{cell:x}{rank}" for cell, rank in game.spawns)
         moves = "".join(str(int(move)) for move in game.moves)
         return cls(
@@ -64,6 +67,7 @@ class Record:
             game.board.max_tile,
             moves,
             spawns,
+            game.start,
         )
 
     def to_json(self) -> str:
@@ -72,6 +76,8 @@ class Record:
         facts: dict[str, Any] = {"format": FORMAT, "rules": rules}
         for name in NAMES:
             facts[name] = getattr(self, name)
+        if self.start is not None:
+            facts["start"] = self.start.hex
         return json.dumps(facts)
 
     @classmethod
@@ -85,6 +91,8 @@ class Record:
             texts = [facts[name] for name in ("player", "moves", "spawns")]
             numbers = [facts[name] for name in ("index", "score", "max_tile")]
             "".join(map(str, texts)).encode()  # or it could not be shown
+            begun = facts.get("start")
+            start = None if begun is None else Board.parse(begun, rules.name)
         except RecordError:
             raise
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -100,17 +108,19 @@ class Record:
             raise RecordError("not a game: the seed is no whole number")
         if min(numbers) < 0:
             raise RecordError("not a game: a number is negative")
-        return cls(rules, player, seed, index, score, max_tile, moves, spawns)
+        return cls(rules, player, seed, index, score, max_tile, moves, spawns, start)
 
     def turns(self) -> Iterator[Turn]:
         """Replay the game, move by move; a `RecordError` where it is not by the rules."""
-        if len(self.spawns) != 2 * (len(self.moves) + 2):
+        first = 0 if self.start else 2
+        if len(self.spawns) != 2 * (len(self.moves) + first):
             raise RecordError(
-                f"{len(self.moves)} moves need {len(self.moves) + 2} spawns, "
+                f"{len(self.moves)} moves need {len(self.moves) + first} spawns, "
                 f"not {len(self.spawns) / 2:g}"
             )
-        board = Board((0,) * self.rules.cells, self.rules.rows, self.rules.cols)
-        board = self._spawn(self._spawn(board, 0), 1)
+        board = self.start or Board((0,) * self.rules.cells, self.rules.rows, self.rules.cols)
+        for number in range(first):
+            board = self._spawn(board, number)
         score = 0
         for number, digit in enumerate(self.moves):
             if digit not in "0123":
@@ -120,7 +130,7 @@ class Record:
             if not legal:
                 raise RecordError(f"move {number + 1}, {direction}, is not legal on {board}")
             score += reward
-            before, board = board, self._spawn(after, number + 2)
+            before, board = board, self._spawn(after, number + first)
             yield Turn(before, direction, reward, after, board)
         if (score, board.max_tile) != (self.score, self.max_tile):
             raise RecordError(
@@ -209,6 +219,8 @@ def _write_parquet(records: list[Record], path: Path) -> None:
     for name in RULES:
         columns[name] = [getattr(record.rules, name) for record in records]
     columns["seed"] = pa.array(columns["seed"], pa.uint64())
+    starts = [record.start and record.start.hex for record in records]
+    columns["start"] = pa.array(starts, pa.string())
     with replacing(path) as temporary:
         parquet.write_table(pa.table(columns), temporary)
 

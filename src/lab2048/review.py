@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 
 from lab2048.game import Board, Direction
-from lab2048.home import write_atomically
-from lab2048.palette import text_colour, tile_colour
 from lab2048.player import Floats, Player
-from lab2048.records import Record, RecordError
-from lab2048.report import PAGE, page_facts, svg
+from lab2048.records import Record, RecordError, Turn
 from lab2048.solve.optimal import even_out
-from lab2048.solve.plots import STYLE
 from lab2048.solve.table import Table
 
 WORST = 5
+AT_ONCE = 1 << 20
+"""Moves that are judged at a time."""
 
 
 class Step(NamedTuple):
@@ -44,21 +38,31 @@ class Step(NamedTuple):
 
 def review(record: Record, judge: Table | Player) -> list[Step]:
     """Every move of a game, with what the judge says about it."""
+    return [step for part in review_parts(record, judge) for step in part]
+
+
+def review_parts(
+    record: Record, judge: Table | Player, size: int = AT_ONCE
+) -> Iterator[list[Step]]:
+    """The same, so many moves at a time; whether the game is by the rules is known at the first."""
     turns = list(record.turns())
-    values = _values([turn.board for turn in turns], judge)
-    steps: list[Step] = []
     loss = 0.0
-    for number, (turn, q) in enumerate(zip(turns, values, strict=True), 1):
-        best, least = float(np.nanmax(q)), float(np.nanmin(q))
-        regret = best - float(q[turn.move])
-        loss += regret
-        first = turn.move if regret == 0 else Direction(int(np.nanargmax(q)))
-        steps.append(Step(number, turn.board, turn.move, first, best, regret, best - least, loss))
-    return steps
+    for begin in range(0, len(turns), size):
+        part = turns[begin : begin + size]
+        steps: list[Step] = []
+        for number, (turn, q) in enumerate(zip(part, _values(part, judge), strict=True), begin + 1):
+            best, least = float(np.nanmax(q)), float(np.nanmin(q))
+            regret = best - float(q[turn.move])
+            loss += regret
+            first = turn.move if regret == 0 else Direction(int(np.nanargmax(q)))
+            facts = turn.board, turn.move, first, best, regret, best - least, loss
+            steps.append(Step(number, *facts))
+        yield steps
 
 
-def _values(boards: Sequence[Board], judge: Table | Player) -> Floats:
+def _values(turns: Sequence[Turn], judge: Table | Player) -> Floats:
     """What each move is worth on each board; NaN if it is illegal."""
+    boards = [turn.board for turn in turns]
     packed = np.array([board.stand_in().packed for board in boards], np.uint64)
     if isinstance(judge, Player):
         values = judge.values_many(packed, np.zeros_like(packed))
@@ -106,85 +110,3 @@ def worst(steps: Sequence[Step]) -> list[Step]:
     """The largest mistakes, largest first."""
     mistakes = [step for step in steps if step.regret > 0]
     return sorted(mistakes, key=lambda step: -step.regret)[:WORST]
-
-
-# -- as a page -----------------------------------------------------------------------------------
-
-
-def write_review(
-    record: Record, steps: Sequence[Step], by: str, path: Path, arguments: Sequence[str]
-) -> None:
-    """Write the page about a game."""
-    found = summary(steps)
-    accuracy = "-" if found["accuracy"] is None else f"{found['accuracy']:.1%}"
-    facts = [
-        f"score {record.score:,}",
-        f"largest tile {record.max_tile}",
-        f"{found['moves']:,} moves",
-        f"lost {found['loss']:,.1f}",
-        f"accuracy {accuracy}",
-    ]
-    body = [
-        f"<p><code>{html.escape(record.player)}</code> on {record.rules.name}: "
-        f"{', '.join(facts)}; by {html.escape(by)}.</p>",
-        f"<figure>{svg(_graph(steps))}</figure>",
-        "<h2>The largest mistakes</h2>",
-    ]
-    for step in worst(steps):
-        body.append(
-            f"<h3>Move {step.number}: {step.move}, better {step.best} "
-            f"(lost {step.regret:,.1f})</h3>{_board(step.board)}"
-        )
-    body.append("<h2>All moves</h2>" + _moves(steps))
-    title = f"A game of 2048 by {record.player}"
-    write_atomically(path, PAGE.format(body="\n".join(body), **page_facts(title, arguments)))
-
-
-def _graph(steps: Sequence[Step]) -> Figure:
-    """The value before each move, and the loss so far."""
-    numbers = [step.number for step in steps]
-    with rc_context(STYLE):
-        figure = Figure(figsize=(8, 4.6))
-        above, below = figure.subplots(2, 1, sharex=True)
-        above.plot(numbers, [step.value for step in steps], color="#0072b2", lw=1.2)
-        above.set_ylabel("value of the best move")
-        below.fill_between(numbers, [step.loss for step in steps], color="#d55e00", alpha=0.25)
-        below.plot(numbers, [step.loss for step in steps], color="#d55e00", lw=1.2)
-        for step in worst(steps):
-            below.plot([step.number], [step.loss], "o", color="#222", ms=4)
-        below.set_ylabel("loss so far")
-        below.set_xlabel("move")
-        figure.align_ylabels()
-        return figure
-
-
-def _board(board: Board) -> str:
-    """A board as a small table."""
-    rows = []
-    for r, tiles in enumerate(board.tiles):
-        cells = []
-        for c, tile in enumerate(tiles):
-            rank = board.ranks[r * board.cols + c]
-            back, front = (_rgb(colour(rank)) for colour in (tile_colour, text_colour))
-            look = f"background:{back};color:{front};width:3.2rem;height:3.2rem;text-align:center"
-            cells.append(f'<td style="{look};border:3px solid #fff">{tile or ""}</td>')
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    return f"<table>{''.join(rows)}</table>"
-
-
-def _rgb(colour: tuple[int, int, int]) -> str:
-    return f"rgb{colour}"
-
-
-def _moves(steps: Sequence[Step]) -> str:
-    """Every move in a line."""
-    head = "<tr><th>move</th><th>board</th><th>made</th><th>better</th><th>lost</th>"
-    head += "<th>loss so far</th></tr>"
-    rows = []
-    for step in steps:
-        better = "" if step.regret == 0 else str(step.best)
-        lost = "" if step.regret == 0 else f"{step.regret:,.2f}"
-        cells = [step.number, f"<code>{step.board}</code>", step.move, better, lost]
-        shown = "".join(f"<td>{cell}</td>" for cell in [*cells, f"{step.loss:,.2f}"])
-        rows.append(f"<tr>{shown}</tr>")
-    return f'<div class="wide"><table>{head}{"".join(rows)}</table></div>'

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lab2048.player import Floats, Player, PlayerError, Words, option, ties_option
-from lab2048.solve.problem import Problem
+from lab2048.solve.problem import ON_THE_FLY, Problem
 from lab2048.solve.table import Table, open_table
 
 OBJECTIVES = "score, worst-case or reach:TILE"
-ON_THE_FLY = 8
-"""Boards of up to so many cells are solved when they are needed; it takes about a second."""
 
 
 @dataclass(frozen=True, eq=False)

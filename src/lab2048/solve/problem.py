@@ -13,6 +13,8 @@ from lab2048.notation import short
 
 MAX_CELLS = 12
 """Larger boards make tiles that do not fit four bits, in more states than there are disks for."""
+ON_THE_FLY = 8
+"""Boards of up to so many cells are solved when they are asked for; it takes about a second."""
 NEVER = 15
 """The rank of a tile that nobody makes on a board small enough to be solved."""
 START_KINDS = ("2+2", "2+4", "4+4")

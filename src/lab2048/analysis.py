@@ -1,0 +1,128 @@
+"""A position and its moves: what they do, what they are exactly worth, and what players think."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lab2048.game import Board, Direction, Rules, Spawn
+
+if TYPE_CHECKING:
+    from lab2048.player import Player
+    from lab2048.solve.table import MoveValue, Table
+
+
+class Opinion(NamedTuple):
+    """What a player thinks of the moves of a position."""
+
+    player: str
+    meaning: str
+    """What its values are."""
+    values: dict[Direction, float]
+    """Of the legal moves; empty for a player that only chooses."""
+    choice: Direction | None
+    """The move it makes; None if there is none."""
+
+
+def opinion(player: Player, board: Board, word: int = 0) -> Opinion:
+    """What a player thinks of a position; one that draws does so with this random word."""
+    from lab2048.player import PlayerError
+
+    if board.is_terminal:
+        return Opinion(player.spec, player.meaning, {}, None)
+    try:
+        values = player.values(board, word)
+    except PlayerError:  # one that only chooses
+        values = {}
+    if values and player.timed:  # asked again, it may think otherwise
+        choice = max(values, key=lambda direction: values[direction])
+    else:
+        choice = player.choose(board, word)
+    return Opinion(player.spec, player.meaning, values, choice)
+
+
+def opinions(board: Board, rules: Rules, specs: Sequence[str]) -> list[Opinion]:
+    """What players think of a position."""
+    from lab2048.players import make_player
+
+    return [opinion(make_player(spec, rules), board) for spec in specs]
+
+
+def as_json(
+    board: Board,
+    rules: Rules,
+    table: Table | None,
+    after: str | None = None,
+    opinions: Sequence[Opinion] = (),
+) -> dict[str, Any]:
+    """The object that `probe --json` prints; null stands for what is illegal, or not solved."""
+    values = table.moves(board) if table else {}
+    found: dict[str, Any] = {
+        "board": str(board),
+        "rules": {
+            "rows": rules.rows,
+            "cols": rules.cols,
+            "p4": table.rules.p4 if table else rules.p4,
+        },
+        "objective": table.problem.goal if table else None,
+        "gamma": table.problem.gamma if table else None,
+        "terminal": board.is_terminal,
+        "value": table.value(board) if table else None,
+        "moves": {
+            str(direction): _move_json(board, direction, values.get(direction))
+            for direction in Direction
+        },
+    }
+    if opinions:
+        found["players"] = {each.player: opinion_json(each) for each in opinions}
+    if after is not None:
+        found["spawns"] = [
+            {
+                "cell": spawn.cell,
+                "tile": 1 << spawn.rank,
+                "probability": spawn.probability,
+                "board": str(spawn.board),
+                "value": value,
+            }
+            for spawn, value in spawns_after(board, rules, table, after)
+        ]
+    return found
+
+
+def _move_json(board: Board, direction: Direction, value: MoveValue | None) -> dict[str, Any]:
+    """One of the four moves."""
+    legal, reward, after = board.move(direction)
+    return {
+        "legal": legal,
+        "reward": reward if legal else None,
+        "after": str(after) if legal else None,
+        "after_value": value.after_value if value else None,
+        "q": value.q if value else None,
+        "regret": value.regret if value else None,
+        "optimal": value.optimal if value else None,
+    }
+
+
+def opinion_json(opinion: Opinion) -> dict[str, Any]:
+    """What a player thinks, with null for what is illegal, or minus infinity."""
+    return {
+        "meaning": opinion.meaning,
+        "values": {
+            str(d): value if value is not None and math.isfinite(value) else None
+            for d, value in ((d, opinion.values.get(d)) for d in Direction)
+        },
+        "choice": None if opinion.choice is None else str(opinion.choice),
+    }
+
+
+def spawns_after(
+    board: Board, rules: Rules, table: Table | None, move: str
+) -> list[tuple[Spawn, float | None]]:
+    """The spawns after a move, with their values if there is a table."""
+    legal, _, after = board.move(move)
+    if not legal:
+        raise ValueError(f"{move} is not legal on {board}")
+    if table is not None:
+        return list(table.spawns(after))
+    return [(spawn, None) for spawn in rules.spawns(after)]

@@ -1,0 +1,67 @@
+"""Results that are kept: what every evaluation found, to be looked at again."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lab2048.home import home, write_atomically
+
+FORMAT = 1
+MOST = 1000
+"""Evaluations that are listed at most, the newest."""
+_NAME = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+
+
+def results_folder() -> Path:
+    """Where they are."""
+    return home() / "results"
+
+
+def keep_results(results: Sequence[dict[str, Any]], arguments: Sequence[str]) -> Path:
+    """Keep the results of an evaluation, with 101 quantiles in the place of all scores."""
+    now = datetime.now(UTC)
+    kept = []
+    for each in results:
+        facts = {name: value for name, value in each.items() if name != "scores"}
+        ends = np.quantile(each["scores"], np.linspace(0, 1, 101)).tolist()
+        kept.append({**facts, "quantiles": ends})
+    found = {
+        "format": FORMAT,
+        "made": now.isoformat(timespec="seconds"),
+        "command": shlex.join(["lab2048", *arguments]),
+        "results": kept,
+    }
+    name = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    path = results_folder() / f"{name}.json"
+    write_atomically(path, json.dumps(found) + "\n")
+    return path
+
+
+def list_results() -> list[dict[str, Any]]:
+    """All that is kept, newest first, each with its `name`; what cannot be read is left out."""
+    folder = results_folder()
+    names = sorted((path.stem for path in folder.glob("*.json")), reverse=True)
+    found = [read_results(name) for name in names[:MOST] if _NAME.fullmatch(name)]
+    return [each for each in found if each is not None]
+
+
+def read_results(name: str) -> dict[str, Any] | None:
+    """One of them by its name; None if there is none, or it is damaged."""
+    if not _NAME.fullmatch(name):
+        return None
+    try:
+        found = json.loads((results_folder() / f"{name}.json").read_text("utf-8"))
+        if found["format"] != FORMAT or not isinstance(found["results"], list):
+            return None
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return {"name": name, **found}

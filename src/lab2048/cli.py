@@ -21,6 +21,7 @@ from lab2048 import (
     cli_probe,
     cli_review,
     cli_solve,
+    cli_studio,
     cli_tour,
     cli_train,
 )
@@ -43,6 +44,7 @@ app.add_typer(cli_solve.app)
 app.add_typer(cli_evaluate.app)
 app.add_typer(cli_review.app)
 app.add_typer(cli_tour.app)
+app.add_typer(cli_studio.app)
 cli_train.app.add_typer(cli_neural.app)
 cli_train.app.add_typer(cli_networks.app)
 app.add_typer(cli_train.app, name="train")

@@ -94,6 +94,7 @@ def review(
     from lab2048.home import check_target
     from lab2048.players import make_player
     from lab2048.records import RecordError
+    from lab2048.review import REVIEWER
 
     if by is not None and table is not None:
         raise ValueError("a game is judged by a table or by a player, not by both")
@@ -126,10 +127,6 @@ def review(
         print(json.dumps({"player": record.player, "judge": name, **summary(steps)}))
     else:
         _show_review(record, steps, name)
-
-
-REVIEWER = "expectimax:depth=3"
-"""Who judges a game on a board that is not solved."""
 
 
 def _nth(path: Path, number: int) -> Record:

@@ -361,7 +361,7 @@ def survey(
     as_json: JsonOption = False,
 ) -> None:
     """What optimal play is like: exact statistics and pictures. Solves what is not solved yet."""
-    from lab2048.home import home
+    from lab2048.results import survey_folder
     from lab2048.solve.problem import Problem
     from lab2048.solve.store import expanded
 
@@ -370,7 +370,7 @@ def survey(
     usual = (
         Problem.of(board, gamma=gamma).name + "-by-p4" if len(problems) > 1 else problems[0].name
     )
-    folder = home() / "surveys" / usual if out is None else expanded(out)
+    folder = survey_folder(usual) if out is None else expanded(out)
     if tree and len(problems) > 1:
         raise ValueError("--tree draws one game; give it one --p4")
     if tree:
@@ -418,12 +418,12 @@ def _draw_tree(problem: Problem, folder: Path, as_json: bool) -> None:
 
 def _survey_one(problem: Problem, folder: Path, threads: int | None, as_json: bool) -> None:
     """Print a survey and save its pictures."""
-    from lab2048.home import write_atomically
+    from lab2048.results import keep_survey
     from lab2048.solve.plots import plot_survey
 
     with solved(problem, threads) as table:
         found = _surveyed(table, threads)
-    write_atomically(folder / "survey.json", json.dumps(found.as_json()) + "\n")
+    keep_survey(found.as_json(), problem.name, folder)
     pictures = plot_survey(found, folder)
     if as_json:
         print(json.dumps({**found.as_json(), "pictures": [str(path) for path in pictures]}))

@@ -1,4 +1,4 @@
-"""Results that are kept: what every evaluation found, to be looked at again."""
+"""Results that are kept to be looked at again: what evaluations and surveys found."""
 
 from __future__ import annotations
 
@@ -65,3 +65,25 @@ def read_results(name: str) -> dict[str, Any] | None:
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
     return {"name": name, **found}
+
+
+# -- surveys -------------------------------------------------------------------------------------
+
+
+def survey_folder(name: str) -> Path:
+    """Where the survey of a table is, with its pictures."""
+    return home() / "surveys" / name
+
+
+def keep_survey(found: dict[str, Any], name: str, folder: Path | None = None) -> None:
+    """Keep a survey, where that of a table is unless a folder is given."""
+    write_atomically((folder or survey_folder(name)) / "survey.json", json.dumps(found) + "\n")
+
+
+def read_survey(name: str) -> dict[str, Any] | None:
+    """The survey of a table; None if there is none, or it is damaged."""
+    try:
+        found = json.loads((survey_folder(name) / "survey.json").read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

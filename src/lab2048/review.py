@@ -13,6 +13,8 @@ from lab2048.records import Record, RecordError, Turn
 from lab2048.solve.optimal import even_out
 from lab2048.solve.table import Table
 
+REVIEWER = "expectimax:depth=3"
+"""Who judges a game on a board that is not solved."""
 WORST = 5
 AT_ONCE = 1 << 20
 """Moves that are judged at a time."""

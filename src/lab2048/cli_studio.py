@@ -1,0 +1,116 @@
+"""The command `studio`: the web page, until it is stopped."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import threading
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+app = typer.Typer()
+
+PORT = 2048
+
+
+@app.command()
+def studio(
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Where to listen; 0: any that is free.")
+    ] = PORT,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen at; 0.0.0.0: all of this machine.")
+    ] = "127.0.0.1",
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Play, watch, analyse, review and explore 2048 in the browser."""
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn
+        import websockets  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"the studio needs {error.name}: pip install 'lab2048[studio]'") from None
+    listening = listen(host, port)
+    address = address_of(host, listening.getsockname()[1])
+    print(f"lab2048 studio: {address}  (Ctrl-C ends it)", flush=True)
+    if not is_loopback(host):
+        typer.echo(
+            "lab2048: everyone who reaches this machine can open the page and use its processor; "
+            "there is no password and nothing is encrypted",
+            err=True,
+        )
+    if show:
+        threading.Thread(target=open_browser, args=(address,), daemon=True).start()
+    from lab2048.studio.app import make_app
+    from lab2048.studio.guard import Guard
+    from lab2048.studio.limits import MESSAGE
+
+    names = [] if is_loopback(host) else [host, socket.gethostname(), socket.getfqdn()]
+    guarded = Guard(make_app(), names, any_address=not is_loopback(host))
+    config = uvicorn.Config(
+        guarded,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="websockets-sansio",
+        ws_max_size=4 * MESSAGE,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=2,
+        limit_concurrency=1000,
+    )
+    threading.Thread(target=warm_up, daemon=True).start()
+    with suppress(KeyboardInterrupt):  # which is how it ends
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens, or a `ValueError`."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, where = found[0]
+        listening = socket.socket(family, kind, protocol)
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(where)
+    except OSError as error:
+        raise ValueError(
+            f"cannot listen at {host}, port {port}: {error.strerror}; --port 0 takes a free one"
+        ) from None
+    listening.listen(1024)
+    return listening
+
+
+def address_of(host: str, port: int) -> str:
+    """What to type into a browser on this machine."""
+    everywhere = host in ("0.0.0.0", "::", "")
+    name = "localhost" if everywhere else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def open_browser(address: str) -> None:
+    """Show the page."""
+    import webbrowser
+
+    webbrowser.open(address)
+
+
+def warm_up() -> None:
+    """Load, and compile if need be, what the first visitor will ask for."""
+    from lab2048.game import Rules
+    from lab2048.players import PLAYERS, make_player, player_class
+
+    with suppress(Exception):  # whoever asks is told what is wrong
+        make_player("expectimax", Rules(4, 4)).prepare()
+        for name in PLAYERS:
+            player_class(name)

@@ -1,0 +1,1 @@
+"""The web page: play, watch, analyse, review, and look at results."""

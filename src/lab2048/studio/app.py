@@ -1,0 +1,470 @@
+"""The application: pages, the interface under /api, and the sockets of games that are watched."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Query, Request, WebSocket
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+import lab2048
+from lab2048 import analysis
+from lab2048.game import P4, Board, Rules
+from lab2048.learn.files import shipped
+from lab2048.notation import SHAPES
+from lab2048.palette import text_colour, tile_colour
+from lab2048.players import PLAYERS
+from lab2048.records import Record
+from lab2048.results import list_results, read_results, read_survey
+from lab2048.solve.problem import MAX_CELLS, ON_THE_FLY, Problem
+from lab2048.solve.table import Table, command_for, list_tables
+from lab2048.studio import models
+from lab2048.studio.library import ON_REQUEST, Library, UnsolvedError
+from lab2048.studio.limits import BODY, PLAYERS_AT_ONCE, SPEC, describe_players
+from lab2048.studio.watching import Watches
+from lab2048.studio.work import BusyError, Desk
+
+STATIC = files("lab2048.studio") / "static"
+VIEWS = ("play", "watch", "analyse", "review", "results")
+JUDGED = 64
+"""Moves that are judged at a time; then it is somebody else's turn."""
+LONGEST = 100_000
+"""Moves of a game that is reviewed."""
+
+BoardQuery = Annotated[
+    str,
+    Query(
+        max_length=400,
+        description="Tiles such as `2 4 . / . 8 . / 2 . .`, a JSON list of rows, or ranks such as "
+        "`120030100`.",
+        examples=["64 16 4 / 8 32 2 / 2 . 4"],
+    ),
+]
+SizeQuery = Annotated[
+    str | None, Query(max_length=9, description="The board's size, such as 3x3.", examples=["3x3"])
+]
+FourQuery = Annotated[float, Query(ge=0, le=1, description="The chance that a new tile is a 4.")]
+PlayersQuery = Annotated[
+    list[Annotated[str, Query(max_length=SPEC)]],
+    Query(max_length=PLAYERS_AT_ONCE, description="What a player thinks; may be repeated."),
+]
+Move = Literal["up", "right", "down", "left"]
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": models.Trouble, "description": what}
+    for status, what in {
+        400: "What was asked for makes no sense.",
+        404: "There is no such thing.",
+        422: "What was asked for makes no sense.",
+        429: "Too much at once.",
+    }.items()
+}
+
+
+def make_app(threads: int | None = None) -> FastAPI:
+    """The studio as an application."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await app.state.library.close()
+        app.state.desk.close()
+
+    app = FastAPI(
+        title="lab2048 studio",
+        version=lab2048.__version__,
+        description="Positions, players, tables and games of 2048. Games are watched over the "
+        "WebSocket /api/watch; see docs/studio.md.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        lifespan=lifespan,
+        responses=ERRORS,
+    )
+    app.state.library = Library()
+    app.state.desk = Desk(threads or os.cpu_count() or 1)
+    app.state.watches = Watches(app.state.library, app.state.desk)
+    _answer_errors(app)
+    _add_positions(app)
+    _add_collections(app)
+    _add_games(app)
+    _add_pages(app)
+    return app
+
+
+def client_of(connection: Request | WebSocket) -> str:
+    """Who asks: another machine or, on this one, a connection."""
+    where = connection.client
+    if where is None:
+        return ""
+    near = where.host.startswith("127.") or where.host == "::1"
+    return f"{where.host}:{where.port}" if near else where.host
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+def _answer_errors(app: FastAPI) -> None:
+    """Have every error answered with one line."""
+
+    def line(status: int, error: object) -> JSONResponse:
+        return JSONResponse({"detail": " ".join(str(error).split())}, status)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+        return line(422, f"{where}: {first['msg']}")
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> Response:
+        answer = line(error.status_code, error.detail)
+        answer.headers.update(error.headers or {})
+        return answer
+
+    @app.exception_handler(BusyError)
+    async def busy(request: Request, error: BusyError) -> Response:
+        answer = line(429, error)
+        answer.headers["retry-after"] = "1"
+        return answer
+
+    @app.exception_handler(ValueError)
+    async def senseless(request: Request, error: ValueError) -> Response:
+        return line(400, error)
+
+    @app.exception_handler(ImportError)
+    async def missing(request: Request, error: ImportError) -> Response:
+        return line(400, error)
+
+
+def fresh(found: Any) -> JSONResponse:
+    """An answer that no browser keeps."""
+    return JSONResponse(found, headers={"cache-control": "no-store"})
+
+
+# -- positions -------------------------------------------------------------------------------------
+
+
+def position(board: str, size: str | None, p4: float) -> tuple[Board, Rules]:
+    """The board and the rules of a request."""
+    found = Board.parse(board, size)
+    return found, Rules(found.rows, found.cols, p4)
+
+
+def _add_positions(app: FastAPI) -> None:
+    """What can be asked about a position."""
+    library: Library = app.state.library
+    desk: Desk = app.state.desk
+
+    @app.get("/api/analyse", response_model=models.Analysis, tags=["positions"])
+    async def analyse(
+        request: Request,
+        board: BoardQuery,
+        rules: SizeQuery = None,
+        p4: FourQuery = P4,
+        player: PlayersQuery = [],  # noqa: B006
+        after: Annotated[Move | None, Query(description="Also the spawns after a move.")] = None,
+    ) -> Response:
+        """All four moves of a position: exactly where the board is solved, and by players.
+
+        The same object as `lab2048 probe --json`. A board of up to eight cells is solved when it
+        is first asked for.
+        """
+        place, game = position(board, rules, p4)
+        table, note = await exact_table(library, place, game)
+
+        async def ask(spec: str) -> analysis.Opinion:
+            await library.ready_for(spec, game)
+            return await desk.run(client_of(request), library.opinion, spec, game, place)
+
+        thoughts = await asyncio.gather(*(ask(spec) for spec in dict.fromkeys(player)))
+        found = analysis.as_json(place, game, table, after, thoughts)
+        return fresh({"players": {}, **found, "note": note})
+
+    @app.get("/api/reach", response_model=models.Reach, tags=["positions"])
+    async def reach(board: BoardQuery, rules: SizeQuery = None, p4: FourQuery = P4) -> Response:
+        """The chance to make each tile from a position, by a player who is after just that tile.
+
+        The tables of boards of up to eight cells are made when they are first asked for.
+        """
+        place, game = position(board, rules, p4)
+        chances, missing = await library.reach(place, game)
+        note = None
+        if missing:
+            wanted = Problem.of(game, objective=f"reach:{missing[-1]}")
+            note = f"for more tiles: {command_for(wanted)}"
+        elif not chances:
+            note = "no game reaches this position"
+        shown = {str(tile): chance for tile, chance in chances.items()}
+        return fresh({"board": str(place), "chances": shown, "missing": missing, "note": note})
+
+
+async def exact_table(
+    library: Library, board: Board, rules: Rules
+) -> tuple[Table | None, str | None]:
+    """The table that has a position; without one, why."""
+    if rules.cells > MAX_CELLS:
+        return None, f"{rules.name} has too many positions to be solved"
+    problem = Problem.of(rules)
+    try:
+        table = await library.solved(problem)
+    except UnsolvedError as error:
+        return None, str(error)
+    if table is None:
+        return None, f"for exact values, solve the board once: {command_for(problem)}"
+    if board not in table:
+        return None, "no game reaches this position"
+    return table, None
+
+
+# -- what there is ---------------------------------------------------------------------------------
+
+
+def _add_collections(app: FastAPI) -> None:
+    """Players, tables, surveys, results."""
+    library: Library = app.state.library
+    desk: Desk = app.state.desk
+
+    @app.get("/api/players", response_model=list[models.PlayerFacts], tags=["collections"])
+    async def players(request: Request, rules: SizeQuery = None, p4: FourQuery = P4) -> Response:
+        """All players with their options, and whether they can play on a board."""
+        game = Rules.parse(rules or "4x4", p4)
+        return fresh(await desk.run(client_of(request), describe_players, game))
+
+    @app.get("/api/tables", response_model=models.Tables, tags=["collections"])
+    async def tables(request: Request) -> Response:
+        """What has been solved, and what is being solved."""
+        found = await desk.run(client_of(request), solved_tables)
+        making = [each.as_json() for each in library.making.values()]
+        return fresh({"tables": found, "making": making})
+
+    @app.post(
+        "/api/tables", response_model=models.MakingFacts, status_code=202, tags=["collections"]
+    )
+    async def solve(wanted: models.Wanted) -> Response:
+        """Solve a board of up to nine cells; `GET /api/tables` tells how far it is."""
+        problem = Problem.of(Rules.parse(wanted.board, wanted.p4))
+        if library.table(problem) is not None:
+            return JSONResponse({"name": problem.name, "seconds": 0, "share": 1}, 202)
+        return JSONResponse(library.solve([problem]).as_json(), 202)
+
+    @app.get("/api/surveys/{name}", response_model=dict[str, Any], tags=["collections"])
+    async def survey(request: Request, name: str) -> Response:
+        """What optimal play on a solved board is like."""
+        solved = await desk.run(client_of(request), solved_tables)
+        found = read_survey(name) if any(each["name"] == name for each in solved) else None
+        if found is None:
+            raise HTTPException(404, "there is no survey of that name")
+        return fresh(found)
+
+    @app.post(
+        "/api/surveys/{name}",
+        response_model=models.MakingFacts,
+        status_code=202,
+        tags=["collections"],
+    )
+    async def make_survey(request: Request, name: str) -> Response:
+        """Survey a solved board of up to nine cells; `GET /api/tables` tells how far it is."""
+        solved = await desk.run(client_of(request), solved_tables)
+        table = next((each for each in solved if each["name"] == name), None)
+        if table is None or not table["kept"] or table["objective"] != "score":
+            raise HTTPException(404, "there is no table of scores with that name")
+        return JSONResponse(library.survey(Problem.from_json(table)).as_json(), 202)
+
+    @app.get("/api/results", response_model=list[dict[str, Any]], tags=["collections"])
+    async def results(request: Request) -> Response:
+        """Past evaluations, newest first; without what takes much room."""
+        found = await desk.run(client_of(request), list_results)
+        return fresh([_brief(each) for each in found])
+
+    @app.get("/api/results/{name}", response_model=dict[str, Any], tags=["collections"])
+    async def result(request: Request, name: str) -> Response:
+        """One evaluation, with everything that is known about it."""
+        found = await desk.run(client_of(request), read_results, name)
+        if found is None:
+            raise HTTPException(404, "there are no results of that name")
+        return fresh(found)
+
+
+def solved_tables() -> list[dict[str, Any]]:
+    """All finished tables."""
+    found = []
+    for folder, facts in list_tables():
+        if isinstance(facts, str):
+            continue
+        try:
+            problem = Problem.from_json(facts)
+            found.append(
+                {
+                    "name": folder.name,
+                    **problem.as_json(),
+                    "states": facts["states"],
+                    "value": facts["value"]["start"],
+                    "bytes": sum(each.stat().st_size for each in folder.iterdir()),
+                    "kept": facts["keep"] == "table",
+                    "surveyed": read_survey(folder.name) is not None,
+                }
+            )
+        except (ValueError, KeyError, TypeError, OSError):  # of another version, or just removed
+            continue
+    return found
+
+
+def _brief(found: dict[str, Any]) -> dict[str, Any]:
+    """Results without bins and lists."""
+    rows = []
+    for each in found["results"]:
+        optimal = each.get("optimal") or {}
+        exact = each.get("exact") or {}
+        names = ("player", "board", "p4", "games", "seed", "score", "reach", "moves_per_second")
+        rows.append(
+            {
+                **{name: each.get(name) for name in names},
+                "exact_value": exact.get("value"),
+                "exact_regret": exact.get("regret"),
+                "regret_per_game": optimal.get("regret_per_game"),
+                "agreement": optimal.get("agreement"),
+            }
+        )
+    return {name: found[name] for name in ("name", "made", "command")} | {"results": rows}
+
+
+# -- games -----------------------------------------------------------------------------------------
+
+
+def _add_games(app: FastAPI) -> None:
+    """Games that are reviewed and watched."""
+    library: Library = app.state.library
+    desk: Desk = app.state.desk
+    watches: Watches = app.state.watches
+
+    @app.post(
+        "/api/review",
+        response_class=StreamingResponse,
+        responses={200: {"content": {"application/x-ndjson": {}}}},
+        tags=["games"],
+    )
+    async def review(request: Request, wanted: models.GameToReview) -> Response:
+        """Go through a game. The answer is JSON lines: first `{"judge", "moves"}`, then
+        `{"steps": [...]}` for some moves at a time, last `{"summary"}`, or `{"error"}`."""
+        client = client_of(request)
+        record = await desk.run(client, checked_record, wanted.game)
+        judge, name = await find_judge(library, desk, client, record, wanted.judge)
+        lines = review_lines(desk, client, record, judge, name)
+        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    @app.websocket("/api/watch")
+    async def watch(socket: WebSocket) -> None:
+        await watches.serve(socket, client_of(socket))
+
+
+def checked_record(found: dict[str, Any]) -> Record:
+    """The record of a game that can be replayed, or a `ValueError`."""
+    text = json.dumps(found)
+    record = Record.from_json(text)
+    if not 0 < len(record.moves) <= LONGEST:
+        raise ValueError(f"a game that is reviewed has 1 to {LONGEST:,} moves")
+    for _ in record.turns():
+        pass
+    return record
+
+
+async def find_judge(
+    library: Library, desk: Desk, client: str, record: Record, spec: str | None
+) -> tuple[Any, str]:
+    """Who judges a game: the player that was named, or the table, or a usual player."""
+    rules = record.rules
+    if spec is None and rules.cells <= MAX_CELLS:
+        first = next(record.turns()).board
+        table, _ = await exact_table(library, first, rules)
+        if table is not None:
+            return table, "perfect play"
+    from lab2048.review import REVIEWER
+
+    spec = spec or REVIEWER
+    await library.ready_for(spec, rules)
+    player, _ = await desk.run(client, library.player, spec, rules)
+    return player, player.spec
+
+
+async def review_lines(
+    desk: Desk, client: str, record: Record, judge: Any, name: str
+) -> AsyncIterator[str]:
+    """What is told about a game, a line at a time."""
+    from lab2048.review import Step, review_parts, summary
+
+    yield json.dumps({"judge": name, "moves": len(record.moves)}) + "\n"
+    parts: Iterator[list[Step]] = review_parts(record, judge, JUDGED)
+    steps: list[Step] = []
+    try:
+        while True:
+            part = await desk.run(client, next, parts, None)
+            if part is None:
+                break
+            steps += part
+            yield json.dumps({"steps": [_step(step) for step in part]}) + "\n"
+    except (ValueError, BusyError) as error:
+        yield json.dumps({"error": " ".join(str(error).split())}) + "\n"
+        return
+    yield json.dumps({"summary": summary(steps)}) + "\n"
+
+
+def _step(step: Any) -> dict[str, Any]:
+    found: dict[str, Any] = step._asdict()
+    return {**found, "board": step.board.hex, "move": str(step.move), "best": str(step.best)}
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+
+def _add_pages(app: FastAPI) -> None:
+    """The page, which every view has the address of, and its files."""
+    tiles = tile_styles()
+
+    async def page() -> Response:
+        return FileResponse(str(STATIC / "index.html"), headers={"cache-control": "no-cache"})
+
+    for path in ("/", *(f"/{view}" for view in VIEWS)):
+        app.get(path, include_in_schema=False)(page)
+
+    @app.get("/api/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return FileResponse(str(STATIC / "docs.html"), headers={"cache-control": "no-cache"})
+
+    @app.get("/api", include_in_schema=False)
+    async def about() -> Response:
+        limits = {"players": PLAYERS_AT_ONCE, "body": BODY, "solve_cells": ON_REQUEST}
+        facts = {
+            "name": "lab2048",
+            "version": lab2048.__version__,
+            "players": list(PLAYERS),
+            "networks": [f"{r}x{c}" for r, c in SHAPES if shipped("ntuple", f"{r}x{c}").exists()],
+        }
+        return fresh({**facts, "limits": {**limits, "solved_at_once": ON_THE_FLY}})
+
+    @app.get("/static/tiles.css", include_in_schema=False)
+    async def colours() -> Response:
+        return Response(tiles, media_type="text/css", headers={"cache-control": "no-cache"})
+
+    app.mount("/static", StaticFiles(directory=str(STATIC)))
+
+
+def tile_styles() -> str:
+    """The colours of tiles, the same as everywhere else, as a style sheet."""
+    rules = []
+    for rank in range(1, 18):
+        back, front = (
+            f"rgb({', '.join(map(str, colour))})"
+            for colour in (tile_colour(rank), text_colour(rank))
+        )
+        rules.append(f".r{rank} {{ background: {back}; color: {front}; }}")
+    return "\n".join(rules) + "\n"

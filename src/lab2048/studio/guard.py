@@ -1,0 +1,134 @@
+"""What stands before the pages: who may ask, how much, and what a browser may do with the answer.
+
+A page of another site must not be able to use a studio that runs on the visitor's own machine. So
+the name in `Host` has to be one of this machine (else any name that points here would do), and a
+request with an `Origin` has to come from the studio's own page.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Collection
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lab2048.studio.limits import BODY
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+}
+LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+class TooLargeError(Exception):
+    """A body that has more bytes than it may."""
+
+
+class Guard:
+    """An application that refuses what should not reach the one behind it."""
+
+    def __init__(
+        self, app: ASGIApp, names: Collection[str] = (), any_address: bool = False
+    ) -> None:
+        """`names` are those of this machine; with `any_address` every numeric one will do."""
+        self.app = app
+        self.names = {name.lower() for name in (*LOCAL, *names)}
+        self.any_address = any_address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        if trouble := self._refused(headers):
+            await _refuse(scope, receive, send, *trouble)
+        elif scope["type"] == "websocket":
+            await self.app(scope, receive, send)
+        else:
+            await self._bounded(scope, receive, send)
+
+    def _refused(self, headers: dict[str, str]) -> tuple[int, str] | None:
+        """Why a request is refused, if it is."""
+        host = headers.get("host", "")
+        name = _name(host)
+        if name not in self.names and not (self.any_address and _is_address(name)):
+            return 421, "this studio does not go by the name that was asked for"
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2].lower() != host.lower():
+            return 403, "only the studio's own page may ask"
+        if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") not in (
+            None,
+            "navigate",
+        ):
+            return 403, "only the studio's own page may ask"
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length[:20]) > BODY:
+            return 413, f"a body has at most {BODY:,} bytes"
+        return None
+
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, with its body counted and headers added to the answer."""
+        seen, begun = 0, False
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > BODY:
+                raise TooLargeError
+            return message
+
+        async def with_headers(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                added = [(k.encode(), v.encode()) for k, v in HEADERS.items()]
+                message = {**message, "headers": [*message.get("headers", []), *added]}
+            await send(message)
+
+        try:
+            await self.app(scope, counted, with_headers)
+        except TooLargeError:
+            if not begun:
+                await _refuse(scope, receive, send, 413, f"a body has at most {BODY:,} bytes")
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, why: str) -> None:
+    """Answer with an error of one line."""
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008, "reason": why})
+        return
+    body = json.dumps({"detail": why}).encode()
+    headers: list[Any] = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

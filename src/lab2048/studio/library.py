@@ -1,0 +1,218 @@
+"""What all requests share: tables that are open, players that are ready, tables being made."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab2048.analysis import Opinion, opinion
+from lab2048.game import P4, Board, Rules
+from lab2048.player import Player
+from lab2048.players import parse_spec
+from lab2048.solve.problem import MAX_CELLS, ON_THE_FLY, REACH, SCORE, Problem
+from lab2048.solve.store import MANIFEST
+from lab2048.solve.table import Table, command_for, find_table
+from lab2048.studio.limits import SOLVES, checked_player
+
+TABLE_BYTES = 1 << 28
+"""Memory for the keys of each table that is open."""
+PLAYERS_KEPT = 32
+PATIENCE = 120.0
+"""Seconds that a request waits for a table; it goes on being made."""
+ON_REQUEST = 9
+"""Boards of up to so many cells are solved if somebody asks for it."""
+
+
+class UnsolvedError(ValueError):
+    """A table that is not there, and is not made because somebody asks a question."""
+
+
+@dataclass
+class Making:
+    """A process that makes tables or a survey."""
+
+    name: str
+    began: float
+    task: asyncio.Task[None] | None = None
+    share: float = 0.0
+    trouble: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """What is told about it."""
+        return {
+            "name": self.name,
+            "seconds": round(time.monotonic() - self.began, 1),
+            "share": self.share,
+        }
+
+
+class Library:
+    """Tables and players. `table`, `player` and `opinion` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Problem, tuple[Table, Path, int]] = {}
+        self._players: OrderedDict[tuple[str, Rules], tuple[Player, threading.Lock | None]]
+        self._players = OrderedDict()
+        self._lock = threading.Lock()
+        self._one_solve = asyncio.Semaphore(1)
+        self._made = 0
+        self.making: dict[str, Making] = {}
+
+    # -- tables --------------------------------------------------------------------------------
+
+    def table(self, problem: Problem) -> Table | None:
+        """The table of a problem, if it has been solved; kept open while its file stays."""
+        with self._lock:
+            found = self._tables.get(problem)
+        if found is not None:
+            table, manifest, changed = found
+            with suppress(OSError):
+                if manifest.stat().st_mtime_ns == changed:
+                    return table
+        folder = find_table(problem)
+        if folder is None:
+            return None
+        manifest = folder / MANIFEST
+        table = Table(folder, cache_bytes=TABLE_BYTES)
+        with self._lock:
+            self._tables[problem] = table, manifest, manifest.stat().st_mtime_ns
+        return table
+
+    async def solved(self, problem: Problem) -> Table | None:
+        """The table of a problem, made now if the board is small; None if it is not there."""
+        found = self.table(problem)
+        if found is None and problem.rules.cells <= ON_THE_FLY:
+            await self._wait(self.solve([problem]))
+            found = self.table(problem)
+        return found
+
+    async def reach(self, board: Board, rules: Rules) -> tuple[dict[int, float], list[int]]:
+        """The chance to make each tile from a position, and the tiles for which it is not known."""
+        if rules.cells > MAX_CELLS:
+            raise ValueError(f"boards of up to {MAX_CELLS} cells can be solved, not {rules.name}")
+        tiles = [1 << rank for rank in range(3, rules.cells + 2)]
+        problems = {tile: Problem.of(rules, objective=f"{REACH}:{tile}") for tile in tiles}
+        missing = [tile for tile, each in problems.items() if self.table(each) is None]
+        if missing and rules.cells <= ON_THE_FLY:
+            await self._wait(self.solve([problems[tile] for tile in missing]))
+            missing = []
+        tables = {t: self.table(each) for t, each in problems.items() if t not in missing}
+        chances = {t: table.get(board) for t, table in tables.items() if table is not None}
+        return {t: chance for t, chance in chances.items() if chance is not None}, missing
+
+    def solve(self, problems: Sequence[Problem]) -> Making:
+        """Begin to make tables in a process of its own, unless that is under way."""
+        rules = problems[0].rules
+        name = problems[0].name if len(problems) == 1 else f"{rules.name}-{REACH}-p4-{rules.p4!r}"
+        if name in self.making:
+            return self.making[name]
+        usual = rules.p4 == P4 and problems[0].objective == SCORE and problems[0].gamma == 1
+        if rules.cells > (ON_REQUEST if usual else ON_THE_FLY):
+            raise UnsolvedError(
+                f"{problems[0].name} is not made on request; make it with: "
+                f"{command_for(problems[0])}"
+            )
+        return self._begin(name, [json.dumps(each.as_json()) for each in problems])
+
+    def survey(self, problem: Problem) -> Making:
+        """Begin to survey a solved game, unless that is under way."""
+        name = f"survey of {problem.name}"
+        if name in self.making:
+            return self.making[name]
+        if problem.rules.cells > ON_REQUEST:
+            raise UnsolvedError(
+                f"make the survey with: lab2048 survey {problem.rules.name}, which takes long"
+            )
+        return self._begin(name, ["--survey", json.dumps(problem.as_json())])
+
+    def _begin(self, name: str, arguments: list[str]) -> Making:
+        """Start a process, if there have not been too many."""
+        if self._made >= SOLVES:
+            raise UnsolvedError(
+                f"this studio has made {SOLVES} tables, as many as it may; lab2048 solve makes more"
+            )
+        self._made += 1
+        making = self.making[name] = Making(name, time.monotonic())
+        making.task = asyncio.create_task(self._make(making, arguments))
+        return making
+
+    async def _make(self, making: Making, arguments: list[str]) -> None:
+        """Run a process to its end, and listen to what it says."""
+        try:
+            async with self._one_solve:
+                process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-m", "lab2048.studio.solving", *arguments),
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.PIPE,
+                )
+                assert process.stdout is not None and process.stderr is not None
+                errors = asyncio.create_task(process.stderr.read())
+                try:
+                    async for line in process.stdout:
+                        with suppress(ValueError):
+                            making.share = float(line)
+                    if await process.wait() != 0:
+                        lines = (await errors).decode("utf-8", "replace").strip().splitlines()
+                        making.trouble = lines[-1] if lines else "the process was ended"
+                finally:
+                    if process.returncode is None:
+                        process.kill()
+        finally:
+            del self.making[making.name]
+
+    async def _wait(self, making: Making) -> None:
+        """Wait until something is made; a `ValueError` if that fails, or takes too long."""
+        assert making.task is not None
+        try:
+            await asyncio.wait_for(asyncio.shield(making.task), PATIENCE)
+        except TimeoutError:
+            raise UnsolvedError(f"{making.name} is still being made; ask again") from None
+        if making.trouble:
+            raise UnsolvedError(f"{making.name} could not be made: {making.trouble}")
+
+    async def close(self) -> None:
+        """End what is being made; it goes on from there the next time."""
+        tasks = [each.task for each in self.making.values() if each.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- players -------------------------------------------------------------------------------
+
+    async def ready_for(self, spec: str, rules: Rules) -> None:
+        """See to it that the table that a player needs is there, if it is a small one."""
+        if spec.strip().partition(":")[0] == "optimal":
+            objective = parse_spec(spec)[1].get("objective", SCORE)
+            await self.solved(Problem.of(rules, objective=objective))
+
+    def player(self, spec: str, rules: Rules) -> tuple[Player, threading.Lock | None]:
+        """The player of a spec, and a lock if only one thread may ask it."""
+        key = spec.strip(), rules
+        with self._lock:
+            if key in self._players:
+                self._players.move_to_end(key)
+                return self._players[key]
+        made = checked_player(spec, rules)
+        found = made, None if made.parallel else threading.Lock()
+        with self._lock:
+            self._players[key] = found
+            while len(self._players) > PLAYERS_KEPT:
+                self._players.popitem(last=False)
+        return found
+
+    def opinion(self, spec: str, rules: Rules, board: Board, word: int = 0) -> Opinion:
+        """What a player thinks of a position."""
+        player, lock = self.player(spec, rules)
+        if lock is None:
+            return opinion(player, board, word)
+        with lock:
+            return opinion(player, board, word)

@@ -1,0 +1,126 @@
+"""What a request may ask for: which players, with how much work a move, and how much of anything.
+
+Each limit of an option is chosen so that a move takes about a second at most, on 4x4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lab2048.game import Rules
+from lab2048.player import Player, PlayerError, format_value
+from lab2048.players import CUSTOM, PLAYERS, make_player, parse_spec, player_class
+
+MOST = {
+    ("expectimax", "depth"): 5,
+    ("expectiminimax", "depth"): 4,
+    ("minimax", "depth"): 5,
+    ("sparse", "depth"): 4,
+    ("sparse", "samples"): 10,
+    ("ntuple", "depth"): 4,
+    ("montecarlo", "rollouts"): 20_000,
+    ("mcts", "simulations"): 10_000,
+    ("mcts", "rollouts"): 10,
+    ("zero", "simulations"): 400,
+    ("expectimax", "time"): 1.0,
+    ("expectiminimax", "time"): 1.0,
+    ("ntuple", "time"): 1.0,
+}
+"""The most of an option, below what the player itself allows."""
+REFUSED = ("device",)
+"""Options that are not for a request to choose."""
+SPEC = 200
+"""Characters of a player's spec, at most."""
+PLAYERS_AT_ONCE = 4
+"""Players that one request may ask."""
+BODY = 1 << 20
+"""Bytes of a request's body: a game of 4x4 that goes to 131072 has 400,000."""
+MESSAGE = 4096
+"""Bytes of a message to a game that is watched."""
+WATCHED = 64
+"""Games that are watched at a time, by all together."""
+IDLE = 600.0
+"""Seconds after which a game that waits for a word is dropped."""
+WAITING = 64
+"""Pieces of work that one client may have waiting."""
+WAITING_IN_ALL = 1024
+SOLVES = 32
+"""Tables that are made on request, while the studio runs."""
+
+
+def checked_player(spec: str, rules: Rules) -> Player:
+    """The player of a spec, if a request may ask it; or a `ValueError`."""
+    name = spec.strip().partition(":")[0]
+    if len(spec) > SPEC:
+        raise ValueError(f"a player's spec has at most {SPEC} characters")
+    if name == CUSTOM:
+        raise ValueError("a player of your own cannot be asked over the network")
+    _, given = parse_spec(spec)
+    for option, value in given.items():
+        if option in REFUSED:
+            raise ValueError(f"{name}: {option} cannot be chosen here")
+        _check_amount(name, option, value)
+    if given.get("network"):
+        from lab2048.learn.files import network_folder
+
+        network_folder(given["network"])  # a name, not the path of a file
+    return make_player(spec, rules)
+
+
+def _check_amount(name: str, option: str, value: Any) -> None:
+    """A `PlayerError` if an option asks for too much work."""
+    most = MOST.get((name, option))
+    if most is not None and isinstance(value, int | float) and value > most:
+        shown = format_value(most, "seconds" if option == "time" else "")
+        raise PlayerError(f"{name}: {option} is at most {shown} here; the command line takes more")
+
+
+def describe_players(rules: Rules) -> list[dict[str, Any]]:
+    """Every player with its options, and whether it can play on a board."""
+    return [_describe(name, rules) for name in PLAYERS]
+
+
+def _describe(name: str, rules: Rules) -> dict[str, Any]:
+    cls = player_class(name)
+    options = [
+        {
+            "name": each.name,
+            "about": each.metadata["about"],
+            "default": each.default,
+            "choices": list(each.metadata["choices"]),
+            "most": MOST.get((name, each.name)),
+        }
+        for each in cls.options()
+        if each.name not in REFUSED
+    ]
+    return {
+        "name": name,
+        "about": cls.about,
+        "values": cls.meaning,
+        "options": options,
+        "trouble": _trouble(name, rules),
+    }
+
+
+def _trouble(name: str, rules: Rules) -> str | None:
+    """Why a player cannot play on a board as it is, if it cannot."""
+    if name in ("ntuple", "supervised", "zero"):
+        from lab2048.learn.files import shipped
+
+        if not shipped(name, rules.name).exists():
+            return f"there is no {name} network for {rules.name} in the package"
+    if name in ("supervised", "zero"):
+        from importlib.util import find_spec
+
+        if find_spec("torch") is None:
+            return "it needs torch: pip install 'lab2048[neural]'"
+    if name == "optimal":
+        from lab2048.solve.problem import ON_THE_FLY, Problem
+        from lab2048.solve.table import find_table
+
+        try:
+            solved = rules.cells <= ON_THE_FLY or find_table(Problem.of(rules)) is not None
+        except ValueError as error:
+            return str(error)
+        return None if solved else f"{rules.name} is not solved yet"
+    return None

@@ -1,0 +1,83 @@
+"""A process that makes tables, or a survey, and tells on stdout how far it is.
+
+    python -m lab2048.studio.solving PROBLEM...          each as JSON, see `Problem.as_json`
+    python -m lab2048.studio.solving --survey PROBLEM
+
+It prints a number from 0 to 1 a line. What goes wrong is one line on stderr, with exit code 1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from lab2048.solve.problem import Problem
+
+
+def main(arguments: list[str]) -> int:
+    """Do what the arguments say."""
+    if hasattr(os, "nice"):
+        os.nice(10)  # whoever waits for an answer comes first
+    wanted = [each for each in arguments if each != "--survey"]
+    problems = [Problem.from_json(json.loads(each)) for each in wanted]
+    try:
+        if "--survey" in arguments:
+            make_survey(problems[0])
+        else:
+            make_tables(problems)
+    except (OSError, ValueError) as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        return 1
+    return 0
+
+
+def make_tables(problems: list[Problem]) -> None:
+    """Solve problems, one after the other."""
+    from lab2048.solve.estimate import estimate, free_space
+    from lab2048.solve.solver import Step, make_table
+    from lab2048.solve.store import tables_folder
+
+    tell = teller()
+    for number, problem in enumerate(problems):
+        found = estimate(problem, "float64", os.cpu_count() or 1)
+        if found.disk > free_space(tables_folder()):
+            raise ValueError(f"the disk is too full for the table of {problem.name}")
+
+        def note(step: Step, number: int = number, states: int = found.states) -> None:
+            share = min(1.0, step.done / (step.total or states))
+            both = share / 2 if step.stage == "enumerate" else 0.5 + share / 2
+            tell((number + both) / len(problems))
+
+        make_table(problem, progress=note)
+
+
+def make_survey(problem: Problem) -> None:
+    """Survey a solved game, without pictures."""
+    from lab2048.results import keep_survey
+    from lab2048.solve.survey import survey
+    from lab2048.solve.table import open_table
+
+    tell = teller()
+    with open_table(problem) as table:
+        found = survey(table, progress=lambda done, total: tell(done / max(total, 1)))
+    keep_survey(found.as_json(), problem.name)
+
+
+def teller() -> Callable[[float], None]:
+    """A function that prints a share, now and then."""
+    last = 0.0
+
+    def tell(share: float) -> None:
+        nonlocal last
+        if time.monotonic() - last > 0.1:
+            last = time.monotonic()
+            print(f"{share:.4f}", flush=True)
+
+    return tell
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,121 @@
+// The frame of the page: addresses, keys, light and dark, messages.
+
+import { el, fill } from "./parts.js";
+
+const VIEWS = {
+  play: () => import("./play.js"),
+  watch: () => import("./watch.js"),
+  analyse: () => import("./analyse.js"),
+  review: () => import("./review.js"),
+  results: () => import("./results.js"),
+};
+const main = document.getElementById("main");
+const live = document.getElementById("live");
+const toast = document.getElementById("toast");
+const dialog = document.getElementById("keys");
+
+let current = null; // what is shown: { name, view, keys }
+const last = {}; // the address that each view was left at
+let turn = 0;
+
+// -- messages ---------------------------------------------------------------------------------
+
+function say(text) { live.textContent = text; }
+
+let hiding = 0;
+function fail(error) {
+  toast.textContent = error?.message ?? String(error);
+  toast.hidden = false;
+  clearTimeout(hiding);
+  hiding = setTimeout(() => { toast.hidden = true; }, 8000);
+}
+toast.addEventListener("click", () => { toast.hidden = true; });
+
+// -- addresses --------------------------------------------------------------------------------
+
+// Change the address without leaving what is shown.
+function setAddress(url, { push = false } = {}) {
+  if (url === location.pathname + location.search + location.hash) return;
+  history[push ? "pushState" : "replaceState"](null, "", url);
+  last[current.name] = url;
+}
+
+async function show() {
+  const mine = ++turn;
+  const name = location.pathname.slice(1) in VIEWS ? location.pathname.slice(1) : "play";
+  if (current?.name === name && current.view.arrive) { // the same view at another address
+    current.view.arrive(new URLSearchParams(location.search), location.hash.slice(1));
+    return;
+  }
+  let module;
+  try {
+    module = await VIEWS[name]();
+  } catch {
+    fail("the studio does not answer; is it still running?");
+    return;
+  }
+  if (mine !== turn) return;
+  current?.view.leave?.();
+  const root = el("div", { class: `view ${name}` });
+  current = { name, keys: module.KEYS, view: null };
+  last[name] = location.pathname + location.search + location.hash;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `${module.TITLE} – lab2048`;
+  fill(main, root);
+  current.view = module.open(root, new URLSearchParams(location.search), location.hash.slice(1), { setAddress, go, say, fail });
+}
+
+function go(url) {
+  history.pushState(null, "", url);
+  show();
+}
+
+addEventListener("popstate", show);
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-view], a[data-inside]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  const name = link.dataset.view;
+  go(name ? (name === current?.name ? `/${name}` : last[name] ?? `/${name}`) : link.getAttribute("href"));
+});
+
+// -- keys ---------------------------------------------------------------------------------------
+
+const COMMON = [["1 … 5", "Play, Watch, Analyse, Review, Results"], ["t", "light or dark"], ["?", "these keys"]];
+
+function showKeys() {
+  const list = (pairs) => el("dl", { class: "keys" }, pairs.flatMap(([keys, what]) => [el("dt", {}, keys.split(" ").map((key) => (key === "…" || key === "or" ? ` ${key} ` : el("kbd", {}, key)))), el("dd", {}, what)]));
+  fill(document.getElementById("keys-body"), el("h3", {}, current?.name ?? ""), list(current?.keys ?? []), el("h3", {}, "everywhere"), list(COMMON));
+  dialog.showModal();
+}
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input:not([type=checkbox]):not([type=range]), textarea, select");
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
+  if (event.key === "?") showKeys();
+  else if (event.key === "t") switchTheme();
+  else if (/^[1-5]$/.test(event.key) && !event.target.closest(".editor")) {
+    const name = Object.keys(VIEWS)[Number(event.key) - 1];
+    if (name !== current?.name) go(last[name] ?? `/${name}`);
+  } else if (!current?.view?.key?.(event)) return;
+  event.preventDefault();
+});
+document.getElementById("help").addEventListener("click", showKeys);
+
+// -- light and dark -----------------------------------------------------------------------------
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+function paint(theme) { document.documentElement.dataset.theme = theme ?? (dark.matches ? "dark" : "light"); }
+function switchTheme() {
+  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  localStorage.setItem("lab2048.theme", theme);
+  paint(theme);
+}
+dark.addEventListener("change", () => paint(localStorage.getItem("lab2048.theme")));
+document.getElementById("theme").addEventListener("click", switchTheme);
+paint(localStorage.getItem("lab2048.theme"));
+
+show();

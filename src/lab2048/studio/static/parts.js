@@ -1,0 +1,243 @@
+// Pieces that several views are made of.
+
+import { ARROWS, DIRECTIONS } from "./engine.js";
+import { get } from "./api.js";
+
+// An element with properties, listeners (on…) and children; text is never read as markup.
+export function el(tag, props = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name === "class") made.className = value;
+    else if (name in made && name !== "list" && name !== "form") made[name] = value;
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return made;
+}
+
+// Put children in the place of what is there (null children are left out).
+export function fill(place, ...children) {
+  place.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+}
+
+// -- numbers ---------------------------------------------------------------------------------
+
+export function number(value, digits = 1) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  const size = Math.abs(value);
+  const places = size >= 10000 ? 0 : size >= 0.1 || size === 0 ? digits : 4;
+  return value.toLocaleString("en", { minimumFractionDigits: size && size < 10000 ? Math.min(places, digits) : 0, maximumFractionDigits: places });
+}
+export const whole = (value) => (value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en"));
+export function percent(value, digits = 1) {
+  if (value === null || value === undefined) return "–";
+  if (value > 0 && value < 0.0005) return `${(100 * value).toPrecision(2)}%`;
+  return `${(100 * value).toFixed(value === 0 || value === 1 ? 0 : digits)}%`;
+}
+export function bytes(count) {
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (count >= 1000 && unit < units.length - 1) { count /= 1000; unit += 1; }
+  return `${count >= 100 || unit === 0 ? count.toFixed(0) : count.toPrecision(3)} ${units[unit]}`;
+}
+
+// -- how good a move was -------------------------------------------------------------------------
+
+export const GRADES = {
+  best: { sign: "✓", word: "best" },
+  good: { sign: "·", word: "good" },
+  slip: { sign: "?!", word: "slip" },
+  mistake: { sign: "?", word: "mistake" },
+  blunder: { sign: "??", word: "blunder" },
+};
+
+// Exactly judged, by the share of the value that is lost; by a player, whose values may be of any
+// kind, by the share of the distance from its best to its worst move.
+export function grade(regret, value, gap, exact) {
+  if (!(regret > 0)) return "best";
+  const share = exact ? regret / Math.max(value, 1) : regret / Math.max(gap, 1e-9);
+  const [slip, mistake, blunder] = exact ? [0.005, 0.03, 0.1] : [0.15, 0.5, 0.9];
+  return share < slip ? "good" : share < mistake ? "slip" : share < blunder ? "mistake" : "blunder";
+}
+
+// What an analysis says about the four moves, of the table or of a player: value and regret by
+// direction, the best ones, and whether it is exact.
+export function verdict(analysis, spec = "") {
+  const players = Object.values(analysis.players ?? {});
+  const thinks = spec ? players[0] : null;
+  const values = DIRECTIONS.map((name) => (thinks ? thinks.values[name] : analysis.moves[name].q));
+  const legal = DIRECTIONS.map((name) => analysis.moves[name].legal);
+  const known = values.filter((value) => value !== null);
+  const best = Math.max(...known), worst = Math.min(...known);
+  const optimal = DIRECTIONS.map((name, d) =>
+    thinks ? (known.length ? values[d] !== null && best - values[d] <= 1e-9 * Math.max(1, Math.abs(best)) : thinks.choice === name) : Boolean(analysis.moves[name].optimal));
+  const regrets = values.map((value, d) => (value === null ? null : optimal[d] ? 0 : best - value));
+  return { values, legal, regrets, optimal, best, gap: best - worst, exact: !thinks, empty: !known.length && !thinks?.choice, choice: thinks?.choice ?? null };
+}
+
+// -- four bars -----------------------------------------------------------------------------------
+
+export class MoveBars {
+  constructor({ onPick = null } = {}) {
+    this.rows = DIRECTIONS.map((name, d) => {
+      const bar = el("span", { class: "bar" }), value = el("span", { class: "value" }), lost = el("span", { class: "lost" });
+      const head = el("span", { class: "move" }, el("span", { "aria-hidden": "true" }, ARROWS[d]), ` ${name}`);
+      const row = el(onPick ? "button" : "div", { class: "bar-row", ...(onPick ? { type: "button", onclick: () => onPick(d) } : {}) },
+        head, el("span", { class: "track" }, bar), value, lost);
+      return { row, bar, value, lost };
+    });
+    this.element = el("div", { class: "bars" }, this.rows.map(({ row }) => row));
+    this.clear();
+  }
+  clear(text = "") {
+    for (const { row, bar, value, lost } of this.rows) {
+      row.className = "bar-row waiting";
+      bar.style.width = "0";
+      value.textContent = text;
+      lost.textContent = "";
+    }
+  }
+  show({ values, legal, regrets, optimal, best, gap, choice }) {
+    this.rows.forEach(({ row, bar, value, lost }, d) => {
+      const known = values[d] !== null;
+      row.className = `bar-row${optimal[d] ? " best" : ""}${legal[d] ? "" : " illegal"}`;
+      const share = !known ? 0 : gap > 0 ? 0.08 + 0.92 * (1 - (best - values[d]) / gap) : 1;
+      bar.style.width = `${100 * share}%`;
+      value.textContent = known ? number(values[d], 1) : legal[d] ? (choice === DIRECTIONS[d] ? "its move" : "") : "illegal";
+      lost.textContent = optimal[d] && legal[d] ? "✓ best" : regrets[d] ? `−${number(regrets[d], 1)}` : "";
+    });
+  }
+}
+
+// -- choosing ----------------------------------------------------------------------------------
+
+export const SIZES = ["2x2", "3x2", "2x3", "4x2", "2x4", "3x3", "5x2", "2x5", "4x3", "3x4", "6x2", "2x6", "5x3", "3x5", "4x4"];
+
+export function sizeSelect(chosen, onchange) {
+  const names = SIZES.includes(chosen) ? SIZES : [...SIZES, chosen];
+  return el("select", { "aria-label": "Board size", onchange: (event) => onchange(event.target.value) },
+    names.map((name) => el("option", { value: name, selected: name === chosen }, name.replace("x", "×"))));
+}
+
+export function fourInput(chosen, onchange) {
+  return el("input", { type: "number", min: 0, max: 1, step: 0.05, value: chosen, class: "short", "aria-label": "p4, the chance that a new tile is a 4",
+    onchange: (event) => { if (event.target.checkValidity() && event.target.value !== "") onchange(Number(event.target.value)); } });
+}
+
+const known = new Map();
+export async function playersFor(rules) {
+  const key = `${rules.name} ${rules.p4}`;
+  if (!known.has(key)) {
+    known.set(key, get("/api/players", { rules: rules.name, p4: rules.p4 }));
+    known.get(key).catch(() => known.delete(key));
+  }
+  return known.get(key);
+}
+export const forgetPlayers = () => known.clear();
+
+// What the server says of itself, at once: names of players, and who is usual on which board.
+let about = null;
+export function serverFacts() {
+  about ??= get("/api");
+  about.catch(() => { about = null; });
+  return about;
+}
+
+// Who is a good player on a board, if nobody is named.
+export async function usualPlayer(rules) {
+  const { networks } = await serverFacts();
+  return networks.includes(rules.name) ? "ntuple" : "expectimax";
+}
+
+// A player and its options. `extra` are choices before the players, as [value, text].
+export class PlayerPicker {
+  constructor({ label, extra = [], onchange }) {
+    this.extra = extra;
+    this.spec = "";
+    this.select = el("select", { "aria-label": label, onchange: () => { this.options.value = ""; this.#changed(onchange); } });
+    this.options = el("input", { type: "text", class: "options", "aria-label": `Options of ${label}`, autocomplete: "off", spellcheck: false, maxLength: 150,
+      onchange: () => this.#changed(onchange) });
+    this.element = el("span", { class: "picker" }, this.select, this.options);
+  }
+  // Show a choice; names are there at once, what each player can do a little later.
+  async show(rules, spec) {
+    this.spec = spec;
+    const names = (await serverFacts()).players.map((name) => ({ name, options: [], trouble: null }));
+    if (this.spec === spec) this.#show(this.players ?? names, spec);
+    const players = await playersFor(rules);
+    if (this.spec === spec) this.#show(players, spec);
+  }
+  #show(players, spec) {
+    this.players = players;
+    const [name, ...rest] = spec.split(":");
+    const known = this.extra.some(([value]) => value === spec) || players.some((each) => each.name === name);
+    fill(this.select,
+      this.extra.map(([value, text]) => el("option", { value }, text)),
+      players.map((each) => el("option", { value: each.name, disabled: Boolean(each.trouble) && each.name !== name, title: each.trouble ?? each.about }, each.name)),
+      known ? null : el("option", { value: name }, name));
+    this.select.value = this.extra.some(([value]) => value === spec) ? spec : name;
+    this.options.value = rest.join(":");
+    this.#describe();
+  }
+  #describe() {
+    const found = this.players?.find((each) => each.name === this.select.value);
+    const names = (found?.options ?? []).filter((each) => each.name !== "ties").map((each) => each.name);
+    this.options.hidden = !names.length && !this.options.value;
+    const first = found?.options.find((each) => typeof each.default === "number");
+    this.options.placeholder = first ? `${first.name}=${first.default}` : names.length ? `${names[0]}=…` : "";
+    this.options.title = (found?.options ?? []).map((each) => `${each.name}: ${each.about}${each.most ? ` (at most ${each.most})` : ""}`).join("\n");
+    this.select.title = found?.trouble ?? found?.about ?? "";
+  }
+  #changed(onchange) {
+    this.#describe();
+    const options = this.options.hidden ? "" : this.options.value.trim();
+    this.spec = options ? `${this.select.value}:${options}` : this.select.value;
+    onchange(this.spec);
+  }
+}
+
+export const field = (label, ...inside) => el("label", { class: "field" }, el("span", {}, label), ...inside);
+
+// Call a function when nothing has called it again for a while.
+export function later(milliseconds, call) {
+  let timer = 0;
+  return (...args) => { clearTimeout(timer); timer = setTimeout(() => call(...args), milliseconds); };
+}
+
+// -- solving a board from the page -----------------------------------------------------------------
+
+export function solvePanel(rules, alive, done) {
+  const bar = el("progress", { max: 1, value: 0, "aria-label": "How much is solved" }), said = el("span", { class: "dim" });
+  const button = el("button", { type: "button", class: "primary" }, `Solve ${rules.name.replace("x", "×")} now`);
+  const panel = el("div", { class: "solve" }, button, said);
+  said.textContent = "Every position, exactly; about a minute and 430 MB of disk.";
+  const follow = async (post) => {
+    fill(panel, bar, said);
+    said.textContent = "Starting…";
+    try {
+      await post();
+      for (;;) {
+        await new Promise((resolve) => { setTimeout(resolve, 400); });
+        if (!alive()) return;
+        const { tables, making } = await get("/api/tables");
+        const now = making.find((each) => each.name === `${rules.name}-score`);
+        if (!now) {
+          if (!tables.some((each) => each.name === `${rules.name}-score`)) throw new Error("it could not be solved; `lab2048 solve` tells why");
+          forgetPlayers();
+          done();
+          return;
+        }
+        bar.value = now.share;
+        const left = now.share > 0.02 ? (now.seconds / now.share) * (1 - now.share) : null;
+        said.textContent = left === null ? `Preparing… ${Math.round(now.seconds)} s` : `${percent(now.share, 0)}, about ${Math.ceil(left)} s left`;
+      }
+    } catch (error) {
+      fill(panel, button, said);
+      said.textContent = error.message;
+    }
+  };
+  button.addEventListener("click", () => follow(() => import("./api.js").then(({ post }) => post("/api/tables", JSON.stringify({ board: rules.name, p4: rules.p4 })))));
+  return panel;
+}

@@ -1,0 +1,230 @@
+// Play: a game by keyboard or finger, with hints and a mark for every move.
+
+import { BoardView, onSwipe } from "./board.js";
+import { ARROWS, DIRECTIONS, Game, Rules, fromHex, hex, newSeed, packMoves, parseSeed, unpackMoves } from "./engine.js";
+import { GRADES, MoveBars, PlayerPicker, el, field, fill, fourInput, grade, number, sizeSelect, solvePanel, usualPlayer, verdict, whole } from "./parts.js";
+import { get, query } from "./api.js";
+import { best, keepGame, keepSetting, offerBest, setting } from "./store.js";
+
+export const TITLE = "Play";
+export const KEYS = [["↑ → ↓ ←", "move; also W A S D or H J K L"], ["u", "take a move back"], ["n", "new game"], ["i", "hints on or off"], ["r", "review this game"], ["x", "analyse this position"]];
+const MOVES = { ArrowUp: 0, ArrowRight: 1, ArrowDown: 2, ArrowLeft: 3, w: 0, d: 1, s: 2, a: 3, k: 0, l: 1, j: 2, h: 3 };
+const AUTO = "auto";
+
+export function open(root, params, hash, page) {
+  let game, undone = false, judge = AUTO, hints = setting("hints", false);
+  let asking = null; // the question about the board that is shown: { board, answer, stop }
+  let alive = true;
+  const marks = [];
+
+  const board = new BoardView();
+  const score = el("output", { class: "big" }), record = el("output", { class: "big" }), moves = el("output", { class: "big" });
+  const bars = new MoveBars({ onPick: (d) => move(d) });
+  const mark = el("p", { class: "mark", "data-testid": "mark" }), note = el("p", { class: "note" }), ending = el("div", { class: "ending", hidden: true });
+  const history = el("div", { class: "marks", "aria-label": "Marks of all moves" });
+  const solve = el("div");
+  const settings = el("div", { class: "row" });
+  const picker = new PlayerPicker({ label: "Judge", extra: [[AUTO, "auto"], ["", "exact table"]], onchange: (spec) => { judge = spec; address(); ask(); } });
+  const hintBox = el("input", { type: "checkbox", checked: hints, onchange: () => toggleHints(hintBox.checked) });
+  const undoButton = el("button", { type: "button", onclick: undo, title: "Take a move back (u)" }, "Undo");
+
+  fill(root,
+    el("div", { class: "stage" },
+      el("section", { class: "board-side", "aria-label": "Game" },
+        el("div", { class: "scores" },
+          el("div", {}, el("span", {}, "score"), score), el("div", {}, el("span", {}, "best"), record), el("div", {}, el("span", {}, "moves"), moves)),
+        el("div", { class: "board-frame" }, board.element, ending),
+        el("div", { class: "row buttons" },
+          el("button", { type: "button", class: "primary", onclick: () => fresh(), title: "New game (n)" }, "New game"), undoButton,
+          el("button", { type: "button", onclick: review, title: "Go through this game (r)" }, "Review"),
+          el("button", { type: "button", onclick: analyse, title: "Analyse this position (x)" }, "Analyse"))),
+      el("section", { class: "panel", "aria-label": "Hints" },
+        el("h1", {}, "Play"), settings, mark, history,
+        el("label", { class: "check" }, hintBox, " Show hints"), bars.element, note, solve)));
+
+  function place() {
+    const { rules } = game;
+    fill(settings,
+      field("board", sizeSelect(rules.name, (size) => fresh(Rules.parse(size, rules.p4)))),
+      field("p4", fourInput(rules.p4, (p4) => fresh(new Rules(rules.rows, rules.cols, p4)))),
+      field("judge", picker.element));
+    picker.show(rules, judge).catch(page.fail);
+  }
+
+  function address() {
+    const { rules, seed, start } = game;
+    const found = query("/play", { rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4, seed: String(seed), start: start ? hex(start) : null, judge: judge === AUTO ? null : judge || "table" });
+    page.setAddress(game.moves.length ? `${found}#${packMoves(game.moves)}` : found);
+  }
+
+  function numbers() {
+    score.textContent = whole(game.score);
+    moves.textContent = whole(game.moves.length);
+    record.textContent = whole(best(game.rules));
+    undoButton.disabled = !game.moves.length;
+    ending.hidden = !game.over;
+    if (game.over) fill(ending, el("strong", {}, "Game over"), el("span", {}, `${whole(game.score)} points, largest tile ${2 ** Math.max(...game.board)}`));
+  }
+
+  // A new game; with `restored`, one from an address.
+  function begin(made, moved = []) {
+    game = made;
+    for (const d of moved) if (!game.play(d)) { page.fail("the moves in this address are not legal"); break; }
+    undone = false;
+    marks.length = 0;
+    fill(history);
+    fill(mark);
+    fill(solve);
+    board.show(game.board, game.rules.rows, game.rules.cols);
+    place();
+    numbers();
+    address();
+    ask();
+  }
+
+  function fresh(rules = game.rules) {
+    if (game?.moves.length > 10) keepGame(game.record());
+    begin(new Game(rules, newSeed()));
+    page.say(`New game on ${rules.name}`);
+  }
+
+  function move(d) {
+    if (game.over) return;
+    const before = asking;
+    const made = game.play(d);
+    if (!made) { fill(mark, el("span", { class: "dim" }, `${DIRECTIONS[d]} moves nothing`)); return; }
+    board.move(made, game.board);
+    if (!undone && !game.start) offerBest(game.rules, game.score);
+    numbers();
+    address();
+    page.say(`${DIRECTIONS[d]}${made.reward ? `, ${made.reward} points` : ""}; score ${game.score}${game.over ? "; game over" : ""}`);
+    judged(before, d, game.moves.length);
+    if (game.over) keepGame(game.record());
+    ask();
+  }
+
+  function undo() {
+    if (!game.undo()) return;
+    undone = true;
+    marks.length = Math.min(marks.length, game.moves.length);
+    paintMarks();
+    board.show(game.board, game.rules.rows, game.rules.cols);
+    numbers();
+    address();
+    fill(mark, el("span", { class: "dim" }, "taken back; this game no longer counts for the best score"));
+    page.say(`taken back; score ${game.score}`);
+    ask();
+  }
+
+  // -- what a judge says ------------------------------------------------------------------------
+
+  async function question(rules, ranks, signal) {
+    const params = { board: hex(ranks), rules: rules.name, p4: rules.p4 };
+    let spec = judge;
+    if (judge === AUTO) {
+      const exact = await get("/api/analyse", params, signal);
+      if (exact.value !== null || exact.terminal) return { analysis: exact, spec: "" };
+      spec = await usualPlayer(rules);
+    }
+    const analysis = await get("/api/analyse", { ...params, player: spec || null }, signal);
+    return { analysis, spec };
+  }
+
+  function ask() {
+    asking?.stop.abort();
+    if (game.over) { asking = null; bars.clear(); fill(note); return; }
+    const stop = new AbortController(), ranks = game.board, rules = game.rules;
+    const mine = { stop, answer: question(rules, ranks, stop.signal) };
+    asking = mine;
+    mine.answer.then(({ analysis, spec }) => {
+      if (asking !== mine || !alive) return;
+      const found = verdict(analysis, spec);
+      if (hints && !found.empty) bars.show(found);
+      else bars.clear();
+      fill(note, found.empty ? analysis.note : !hints ? null : found.exact ? "expected score under perfect play" : `${Object.keys(analysis.players)[0]}: ${Object.values(analysis.players)[0].meaning}`);
+      const unsolved = analysis.note?.includes("lab2048 solve") && rules.cells === 9 && rules.p4 === 0.1;
+      if (unsolved && !solve.childElementCount) fill(solve, solvePanel(rules, () => alive && game.rules.name === rules.name, () => { fill(solve); ask(); }));
+    }).catch((error) => { if (error.name !== "AbortError" && asking === mine) { bars.clear(); fill(note, error.message); } });
+    if (!hints) bars.clear();
+  }
+
+  // Say how good the move was that has just been made.
+  async function judged(question, d, count) {
+    if (!question) return;
+    const early = new Promise((resolve) => { setTimeout(resolve, 1500, null); });
+    const answer = await Promise.race([question.answer.catch(() => null), early]);
+    if (!answer || !alive || game.moves.length < count) return;
+    const found = verdict(answer.analysis, answer.spec);
+    if (found.empty || found.regrets[d] === null) return;
+    const name = grade(found.regrets[d], found.best, found.gap, found.exact);
+    marks[count - 1] = { name, regret: found.regrets[d], d };
+    paintMarks();
+    if (game.moves.length > count) return;
+    const better = DIRECTIONS[found.optimal.indexOf(true)];
+    fill(mark, el("span", { class: `grade ${name}` }, GRADES[name].sign), ` ${DIRECTIONS[d]}: ${GRADES[name].word}`,
+      name === "best" ? null : el("span", { class: "dim" }, ` · better ${better}${found.exact ? `, lost ${number(found.regrets[d])}` : ""}`));
+  }
+
+  function paintMarks() {
+    const shown = marks.slice(-40).map((each, i) => each && el("span", { class: `grade ${each.name}`, title: `${ARROWS[each.d]} ${GRADES[each.name].word}`, key: i }, GRADES[each.name].sign));
+    fill(history, shown);
+  }
+
+  function toggleHints(on) {
+    hints = on;
+    hintBox.checked = on;
+    keepSetting("hints", on);
+    ask();
+  }
+
+  function review() {
+    if (!game.moves.length) { page.fail("there is nothing to review yet: make some moves first"); return; }
+    keepGame(game.record());
+    const { rules, seed, start } = game;
+    page.go(`${query("/review", { rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4, seed: String(seed), start: start ? hex(start) : null, by: "you" })}#${packMoves(game.moves)}`);
+  }
+
+  function analyse() {
+    const { rules } = game;
+    page.go(query("/analyse", { board: hex(game.board), rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4 }));
+  }
+
+  // -- arriving -------------------------------------------------------------------------------
+
+  function arrive(params, hash) {
+    const named = params.get("judge");
+    judge = named === null ? AUTO : named === "table" ? "" : named;
+    try {
+      const rules = Rules.parse(params.get("rules") ?? setting("size", "4x4"), params.get("p4") ?? 0.1);
+      const start = params.get("start") ? fromHex(params.get("start")) : null;
+      if (start && start.length !== rules.cells) throw new Error("the position in this address is of another board");
+      const seed = params.get("seed") ? parseSeed(params.get("seed")) : newSeed();
+      begin(new Game(rules, seed, { start }), unpackMoves(hash));
+      keepSetting("size", rules.name);
+    } catch (error) {
+      page.fail(error);
+      begin(new Game(new Rules(4, 4), newSeed()));
+    }
+  }
+
+  onSwipe(board.element, move);
+  arrive(params, hash);
+  return {
+    arrive,
+    key(event) {
+      const d = MOVES[event.key] ?? MOVES[event.key.toLowerCase()];
+      if (d !== undefined) { if (!event.repeat || !board.pending) move(d); } else if (event.key === "u") undo();
+      else if (event.key === "n") fresh();
+      else if (event.key === "i") toggleHints(!hints);
+      else if (event.key === "r") review();
+      else if (event.key === "x") analyse();
+      else return false;
+      return true;
+    },
+    leave() {
+      alive = false;
+      asking?.stop.abort();
+      if (game.moves.length > 10) keepGame(game.record());
+    },
+  };
+}

@@ -1,0 +1,215 @@
+// Watch: one player at work, or two side by side on the same seed.
+
+import { BoardView } from "./board.js";
+import { DIRECTIONS, Rules, fromHex, newSeed, packMoves, parseSeed, slide } from "./engine.js";
+import { MoveBars, PlayerPicker, el, field, fill, fourInput, sizeSelect, usualPlayer, whole } from "./parts.js";
+import { query, watchSocket } from "./api.js";
+import { keepGame } from "./store.js";
+
+export const TITLE = "Watch";
+export const KEYS = [["space", "pause or go on"], [".", "one move"], ["+ or -", "faster, slower"], ["f", "as fast as it goes"], ["n", "new game"], ["r", "review the first player's game"]];
+const SPEEDS = [1, 2, 4, 8, 15, 30, 60, 120, 250, 500, 1000, 0];
+
+// One player's side: a socket, a board, figures.
+class Side {
+  constructor(page, onstate) {
+    Object.assign(this, { page, onstate, socket: null, facts: null, moves: "", spawns: "", ranks: null });
+    this.board = new BoardView();
+    this.bars = new MoveBars();
+    this.name = el("h2", { class: "player-name" });
+    this.score = el("output", { class: "big" });
+    this.count = el("output", { class: "big" });
+    this.rate = el("output", { class: "big" });
+    this.said = el("p", { class: "note", role: "status" });
+    this.element = el("section", { class: "side" }, this.name,
+      el("div", { class: "scores" }, el("div", {}, el("span", {}, "score"), this.score), el("div", {}, el("span", {}, "moves"), this.count), el("div", {}, el("span", {}, "moves/s"), this.rate)),
+      el("div", { class: "board-frame" }, this.board.element), this.bars.element, this.said);
+  }
+
+  start(order) {
+    this.close();
+    const rules = Rules.parse(order.rules, order.p4);
+    Object.assign(this, { facts: null, moves: "", spawns: "", over: false, order });
+    this.name.textContent = order.player;
+    this.board.show(new Array(rules.cells).fill(0), rules.rows, rules.cols);
+    this.bars.clear();
+    for (const out of [this.score, this.count, this.rate]) out.textContent = "0";
+    this.said.textContent = "Getting ready; the first time a player is asked, it is compiled…";
+    this.socket = watchSocket();
+    const mine = this.socket;
+    mine.addEventListener("open", () => mine.send(JSON.stringify(order)));
+    mine.addEventListener("message", (event) => { if (this.socket === mine) this.#hear(JSON.parse(event.data)); });
+    mine.addEventListener("close", () => { if (this.socket === mine) { this.socket = null; this.onstate(); if (!this.over) this.said.textContent ||= "The connection has ended; start a new game."; } });
+  }
+
+  send(order) { if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(order)); }
+
+  #hear(frame) {
+    if (frame.error) { this.said.textContent = frame.error; this.onstate(frame.error); return; }
+    if (frame.started) { this.facts = frame.started; this.name.textContent = frame.started.player; this.said.textContent = ""; }
+    const rules = Rules.parse(this.facts.rules, this.facts.p4), before = this.ranks, ranks = fromHex(frame.board);
+    this.moves += frame.moves;
+    this.spawns += frame.spawns;
+    const single = frame.moves.length === 1 && !frame.started && before;
+    if (single && this.order.speed !== 0) {
+      const made = slide(before, rules.rows, rules.cols, Number(frame.moves));
+      const [cell, rank] = [parseInt(frame.spawns[0], 16), Number(frame.spawns[1])];
+      this.board.move({ ...made, spawn: { cell, rank } }, ranks);
+    } else this.board.show(ranks, rules.rows, rules.cols);
+    this.ranks = ranks;
+    this.over = frame.over;
+    this.score.textContent = whole(frame.score);
+    this.count.textContent = whole(frame.count);
+    if (frame.rate !== null) this.#pace(frame);
+    this.at = frame.count;
+    this.final = frame.score;
+    this.#thinks(frame, rules);
+    if (frame.over) {
+      this.said.textContent = `Game over: ${whole(frame.score)} points, largest tile ${2 ** Math.max(...ranks)}`;
+      keepGame(this.record());
+      this.page.say(`${this.facts.player}: game over, ${frame.score} points`);
+    }
+    this.onstate();
+  }
+
+  // Moves a second over the last seconds, as the page sees it.
+  #pace(frame) {
+    const now = performance.now();
+    this.seen = [...(this.seen ?? []).filter(([when, count]) => now - when < 2000 && count <= frame.count), [now, frame.count]];
+    const [when, count] = this.seen[0];
+    const rate = this.seen.length > 2 ? ((frame.count - count) / (now - when)) * 1000 : frame.rate;
+    this.rate.textContent = rate >= 10 ? whole(rate) : rate.toFixed(1);
+  }
+
+  #thinks(frame, rules) {
+    if (!frame.thinks || frame.over) { this.bars.clear(); return; }
+    const values = DIRECTIONS.map((name) => frame.thinks.values[name]);
+    const known = values.filter((value) => value !== null);
+    const best = Math.max(...known);
+    this.bars.show({
+      values, legal: DIRECTIONS.map((_, d) => slide(this.ranks, rules.rows, rules.cols, d).legal),
+      regrets: values.map((value) => (value === null ? null : best - value)), optimal: DIRECTIONS.map((name) => frame.thinks.choice === name),
+      best, gap: known.length ? best - Math.min(...known) : 0, choice: frame.thinks.choice,
+    });
+  }
+
+  record() {
+    const { rows, cols, p4 } = Rules.parse(this.facts.rules, this.facts.p4);
+    return { format: 1, rules: { rows, cols, p4 }, player: this.facts.player, seed: BigInt(this.facts.seed), index: 0, score: this.final,
+      max_tile: 2 ** Math.max(...this.ranks), moves: this.moves, spawns: this.spawns };
+  }
+
+  close() { const old = this.socket; this.socket = null; old?.close(); this.ranks = null; this.seen = []; }
+}
+
+export function open(root, params, hash, page) {
+  let rules, specs, seed, speed = 8, paused = false;
+  const sides = [new Side(page, state)];
+  const settings = el("div", { class: "row" });
+  const pair = el("div", { class: "pair" });
+  const playButton = el("button", { type: "button", class: "primary", onclick: toggle, title: "Pause or go on (space)" });
+  const slider = el("input", { type: "range", min: 0, max: SPEEDS.length - 1, step: 1, "aria-label": "Speed", oninput: () => setSpeed(SPEEDS[slider.value]) });
+  const pace = el("output", { class: "pace" });
+  const pickers = [0, 1].map((i) => new PlayerPicker({ label: i ? "Second player" : "Player", extra: i ? [["", "nobody"]] : [], onchange: (spec) => { specs[i] = spec; restart(); } }));
+  fill(root,
+    el("div", { class: "head" }, el("h1", {}, "Watch"), settings,
+      el("div", { class: "row buttons" }, playButton,
+        el("button", { type: "button", onclick: step, title: "One move (.)" }, "Step"),
+        el("label", { class: "field inline" }, el("span", {}, "speed"), slider, pace),
+        el("button", { type: "button", onclick: () => restart(newSeed()), title: "New game (n)" }, "New game"),
+        el("button", { type: "button", onclick: review, title: "Go through the first player's game (r)" }, "Review"))),
+    pair);
+
+  function place() {
+    fill(settings,
+      field("board", sizeSelect(rules.name, async (size) => { rules = Rules.parse(size, rules.p4); specs[0] = specs[0] === "ntuple" || specs[0] === "expectimax" ? await usualPlayer(rules) : specs[0]; restart(); })),
+      field("p4", fourInput(rules.p4, (p4) => { rules = new Rules(rules.rows, rules.cols, p4); restart(); })),
+      field("player", pickers[0].element), field("against", pickers[1].element),
+      field("seed", el("input", { type: "text", inputMode: "numeric", class: "short wide", value: String(seed), "aria-label": "Seed", onchange: (event) => { try { restart(parseSeed(event.target.value)); } catch (error) { page.fail(error); } } })));
+    pickers.forEach((picker, i) => picker.show(rules, specs[i] ?? "").catch(page.fail));
+  }
+
+  function address(at = 0) {
+    page.setAddress(query("/watch", { rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4, player: specs.filter(Boolean), seed: String(seed), speed: speed === 8 ? null : speed, at: at || null }));
+  }
+
+  function restart(newOne = seed, at = 0) {
+    seed = newOne;
+    const wanted = specs.filter(Boolean);
+    while (sides.length > wanted.length && sides.length > 1) sides.pop().close();
+    while (sides.length < wanted.length) sides.push(new Side(page, state));
+    fill(pair, sides.map((side) => side.element));
+    pair.dataset.count = sides.length;
+    place();
+    address(at);
+    wanted.forEach((player, i) => sides[i].start({ do: "start", rules: rules.name, p4: rules.p4, player, seed: String(seed), speed, skip: at, paused }));
+    state();
+  }
+
+  function state(trouble) {
+    const over = sides.every((side) => side.over);
+    playButton.textContent = over ? "Again" : paused ? "Play" : "Pause";
+    if (trouble) page.say(trouble);
+  }
+
+  function toggle() {
+    if (sides.every((side) => side.over || !side.socket)) { paused = false; restart(sides.every((side) => side.over) ? newSeed() : seed); return; }
+    paused = !paused;
+    for (const side of sides) side.send({ do: paused ? "pause" : "play" });
+    address(paused ? Math.max(...sides.map((side) => side.at ?? 0)) : 0);
+    state();
+  }
+  function step() {
+    paused = true;
+    for (const side of sides) side.send({ do: "step" });
+    address(Math.max(...sides.map((side) => side.at ?? 0)) + 1);
+    state();
+  }
+  function setSpeed(value) {
+    speed = value;
+    slider.value = SPEEDS.indexOf(value);
+    pace.textContent = value ? `${value}/s` : "full";
+    slider.setAttribute("aria-valuetext", value ? `${value} moves a second` : "as fast as it goes");
+    for (const side of sides) { if (side.order) side.order.speed = value; side.send({ do: "speed", speed: value }); }
+    if (specs) address();
+  }
+  function review() {
+    const [side] = sides;
+    if (!side.moves) { page.fail("there is nothing to review yet"); return; }
+    keepGame(side.record());
+    page.go(`${query("/review", { rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4, seed: side.facts.seed, by: side.facts.player })}#${packMoves([...side.moves].map(Number))}`);
+  }
+
+  async function arrive(params) {
+    try {
+      rules = Rules.parse(params.get("rules") ?? "4x4", params.get("p4") ?? 0.1);
+      seed = params.get("seed") ? parseSeed(params.get("seed")) : newSeed();
+      const named = params.getAll("player").slice(0, 2);
+      specs = named.length ? [named[0], named[1] ?? ""] : [await usualPlayer(rules), ""];
+      const asked = Number(params.get("speed") ?? 8);
+      setSpeed(SPEEDS.includes(asked) ? asked : 8);
+      const at = Math.max(0, Math.min(100000, Math.floor(Number(params.get("at"))) || 0));
+      paused = at > 0;
+      restart(seed, at);
+    } catch (error) {
+      page.fail(error);
+      if (!rules) { [rules, specs] = [new Rules(4, 4), ["expectimax", ""]]; restart(newSeed()); }
+    }
+  }
+  arrive(params);
+  return {
+    arrive,
+    key(event) {
+      if (event.key === " ") { if (event.target.closest("button")) return false; toggle(); }
+      else if (event.key === ".") step();
+      else if (event.key === "+" || event.key === "=") setSpeed(SPEEDS[Math.min(SPEEDS.indexOf(speed) + 1, SPEEDS.length - 1)]);
+      else if (event.key === "-") setSpeed(SPEEDS[Math.max(SPEEDS.indexOf(speed) - 1, 0)]);
+      else if (event.key === "f") setSpeed(0);
+      else if (event.key === "n") restart(newSeed());
+      else if (event.key === "r") review();
+      else return false;
+      return true;
+    },
+    leave() { for (const side of sides) side.close(); },
+  };
+}

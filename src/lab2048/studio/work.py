@@ -1,0 +1,127 @@
+"""Work off the event loop, shared fairly: who has had less of the machine comes first.
+
+A client is another machine or, on this machine, a connection. Each has a queue; a thread that is
+free takes from the client that has the fewest pieces under way and, of those, has used the least
+time. One that comes anew begins where the others are, so that nobody saves up time by waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from lab2048.studio.limits import WAITING, WAITING_IN_ALL
+
+T = TypeVar("T")
+Piece = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
+
+
+class BusyError(Exception):
+    """More work than may wait."""
+
+
+@dataclass
+class Client:
+    """Who waits for work to be done."""
+
+    used: float
+    """Seconds of a thread, counted from where the others were when it came."""
+    running: int = 0
+    waiting: deque[Piece] = field(default_factory=deque)
+
+
+class Desk:
+    """Some threads, and what waits for them."""
+
+    def __init__(self, threads: int) -> None:
+        self._clients: dict[str, Client] = {}
+        self._now = 0.0  # what the client that was served last had used
+        self._count = 0
+        self._changed = threading.Condition()
+        self._closed = False
+        for _ in range(threads):
+            threading.Thread(target=self._serve, daemon=True).start()
+
+    async def run(self, client: str, function: Callable[..., T], *args: Any) -> T:
+        """Have a function called by a thread, when it is the client's turn."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        with self._changed:
+            found = self._clients.setdefault(client, Client(self._now))
+            if len(found.waiting) >= WAITING or self._count >= WAITING_IN_ALL:
+                raise BusyError("too much is asked for at once; try again in a moment")
+            found.waiting.append((loop, future, partial(function, *args)))
+            self._count += 1
+            self._changed.notify()
+        return await future
+
+    def close(self) -> None:
+        """Let the threads go when they have done what they are at."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _serve(self) -> None:
+        """What a thread does."""
+        while True:
+            with self._changed:
+                while not self._count and not self._closed:
+                    self._changed.wait()
+                if self._closed:
+                    return
+                name, (loop, future, function) = self._next()
+            began = time.perf_counter()
+            if not future.cancelled():
+                _answer(loop, future, function)
+            self._done(name, time.perf_counter() - began)
+
+    def _next(self) -> tuple[str, Piece]:
+        """The piece whose turn it is."""
+        some = [(name, each) for name, each in self._clients.items() if each.waiting]
+        name, client = min(some, key=lambda pair: (pair[1].running, pair[1].used))
+        self._now = max(self._now, client.used)
+        client.running += 1
+        self._count -= 1
+        return name, client.waiting.popleft()
+
+    def _done(self, name: str, seconds: float) -> None:
+        """Take note of what a client has used."""
+        with self._changed:
+            client = self._clients[name]
+            client.used += seconds
+            client.running -= 1
+            if not client.running and not client.waiting:
+                del self._clients[name]
+
+
+def _answer(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], function: Callable[[], T]
+) -> None:
+    """Call a function, and give what it returns or raises to whoever waits for it."""
+    try:
+        result = function()
+    except Exception as error:
+        _tell(loop, future, partial(future.set_exception, error))
+    else:
+        _tell(loop, future, partial(future.set_result, result))
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], tell: Callable[[], None]
+) -> None:
+    """Tell the event loop, if it is still there and somebody waits."""
+
+    def say() -> None:
+        if not future.done():
+            tell()
+
+    try:
+        loop.call_soon_threadsafe(say)
+    except RuntimeError:  # the loop has ended
+        return

@@ -67,13 +67,15 @@ def empty_cells(grid: Grid) -> list[tuple[int, int]]:
 def spawns(grid: Grid, p4: Fraction) -> list[tuple[Fraction, Grid]]:
     """Every outcome that has a chance, with it."""
     empty = empty_cells(grid)
+    if not empty:
+        return []
+    chances = [(tile, p / len(empty)) for tile, p in ((2, 1 - p4), (4, p4)) if p > 0]
     out = []
     for r, c in empty:
-        for tile, chance in ((2, 1 - p4), (4, p4)):
-            if chance > 0:
-                after = [list(row) for row in grid]
-                after[r][c] = tile
-                out.append((chance / len(empty), after))
+        for tile, chance in chances:
+            after = [list(row) for row in grid]
+            after[r][c] = tile
+            out.append((chance, after))
     return out
 
 
@@ -197,10 +199,13 @@ def chances_to_make(graph: Graph, tile: int) -> dict[State, Fraction]:
 
 
 def swept_scores(graph: Graph, gamma: float) -> dict[State, float]:
-    """The same as `expected_scores` by sweeping over all states until nothing changes."""
+    """The same as `expected_scores` by sweeping over all states until nothing changes.
+
+    Any order of the states comes to the same; that of the oldest first needs the fewest sweeps.
+    """
     edges = {
-        state: [(r, [(float(p), s) for p, s in following]) for r, _, following in moves]
-        for state, moves in graph.items()
+        state: [(r, [(float(p), s) for p, s in following]) for r, _, following in graph[state]]
+        for state in oldest_first(graph)
     }
     values = dict.fromkeys(graph, 0.0)
     changed = True

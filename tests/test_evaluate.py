@@ -159,7 +159,7 @@ def test_parquet_holds_the_same_games(command, games, tmp_path):
 
 # -- stopped on the way ------------------------------------------------------------------------
 
-LONG = ("evaluate", "montecarlo:rollouts=100", "--board", "4x4", "--games", "12", "--seed", "5")
+LONG = ("evaluate", "montecarlo:rollouts=30", "--board", "4x4", "--games", "12", "--seed", "5")
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ def test_a_match_that_was_stopped_goes_on(warm_home, number):
     kept = sum(len(path.read_text().splitlines()) - 1 for path in journals.iterdir())
     assert 0 < kept < 12
     again = run_command(*LONG, "--json")
-    assert f"{kept} of 12 games of montecarlo:rollouts=100 were played before" in again.stderr
+    assert f"{kept} of 12 games of montecarlo:rollouts=30 were played before" in again.stderr
     assert not list(journals.iterdir())
     whole = run_command(*LONG, "--json")
     left_out = "moves_per_second"

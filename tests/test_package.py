@@ -341,7 +341,10 @@ def test_the_wheel_works_outside_the_checkout(tmp_path):
     build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
-    assert "lab2048/learn/networks/ntuple-4x4.safetensors" in ZipFile(wheel).namelist()
+    files = {path.relative_to(ROOT / "src").as_posix() for path in PACKAGE.rglob("*.*")}
+    shipped = {name for name in files if not name.endswith(".pyc")}
+    assert "lab2048/learn/networks/ntuple-4x4.safetensors" in shipped
+    assert shipped <= set(ZipFile(wheel).namelist())
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin" / "python"), "install"]
@@ -360,7 +363,8 @@ def test_the_wheel_works_outside_the_checkout(tmp_path):
         return done.stdout
 
     assert use("lab2048", "--version") == f"lab2048 {lab2048.__version__}\n"
-    assert '"legal": true' in use("lab2048", "probe", "2 2 / . .", "--json")
+    square = "2 2 . . / . . . . / . . . . / . . . ."  # too large to be solved first
+    assert '"legal": true' in use("lab2048", "probe", square, "--json")
     assert "4x4" in use("lab2048", "evaluate", "random", "--games", "50")
     code = (
         "import gymnasium, importlib.resources, lab2048\n"

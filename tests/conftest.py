@@ -116,6 +116,30 @@ def same_bytes(one, other):
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
 
 
+@pytest.fixture(scope="module")
+def solved_home(tmp_path_factory, made):
+    """A data folder with a table of 3x2, and compiled kernels."""
+    from lab2048.jit import cache_folder
+
+    kernels = cache_folder().parent
+    home = tmp_path_factory.mktemp("home")
+    (home / "kernels").symlink_to(kernels)
+    (home / "tables").mkdir()
+    (home / "tables" / "3x2-score").symlink_to(made)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAB2048_HOME", str(home))
+        yield home
+
+
+@pytest.fixture(scope="module")
+def address(solved_home):
+    """Where a studio is that knows 3x2."""
+    from studio import serving
+
+    with serving() as found:
+        yield found
+
+
 # -- commands ----------------------------------------------------------------------------------
 
 

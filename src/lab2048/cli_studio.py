@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import socket
 import threading
 from contextlib import suppress
@@ -70,16 +69,12 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens, or a `ValueError`."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, where = found[0]
-        listening = socket.socket(family, kind, protocol)
-        if os.name == "posix":
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(where)
+        family, _, _, _, where = found[0]
+        listening = socket.create_server(where, family=family, backlog=1024)
     except OSError as error:
         raise ValueError(
             f"cannot listen at {host}, port {port}: {error.strerror}; --port 0 takes a free one"
         ) from None
-    listening.listen(1024)
     return listening
 
 

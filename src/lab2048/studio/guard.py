@@ -12,6 +12,7 @@ import json
 from collections.abc import Collection
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lab2048.studio.limits import BODY
@@ -27,11 +28,8 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
 }
+TOO_LARGE = f"a body has at most {BODY:,} bytes"
 LOCAL = ("localhost", "127.0.0.1", "::1")
-
-
-class TooLargeError(Exception):
-    """A body that has more bytes than it may."""
 
 
 class Guard:
@@ -73,34 +71,28 @@ class Guard:
             return 403, "only the studio's own page may ask"
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length[:20]) > BODY:
-            return 413, f"a body has at most {BODY:,} bytes"
+            return 413, TOO_LARGE
         return None
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, with its body counted and headers added to the answer."""
-        seen, begun = 0, False
+        seen = 0
 
         async def counted() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > BODY:
-                raise TooLargeError
+                raise HTTPException(413, TOO_LARGE)
             return message
 
         async def with_headers(message: Message) -> None:
-            nonlocal begun
             if message["type"] == "http.response.start":
-                begun = True
                 added = [(k.encode(), v.encode()) for k, v in HEADERS.items()]
                 message = {**message, "headers": [*message.get("headers", []), *added]}
             await send(message)
 
-        try:
-            await self.app(scope, counted, with_headers)
-        except TooLargeError:
-            if not begun:
-                await _refuse(scope, receive, send, 413, f"a body has at most {BODY:,} bytes")
+        await self.app(scope, counted, with_headers)
 
 
 def _name(host: str) -> str:

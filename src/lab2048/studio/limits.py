@@ -23,7 +23,6 @@ MOST = {
     ("mcts", "rollouts"): 10,
     ("zero", "simulations"): 400,
     ("expectimax", "time"): 1.0,
-    ("expectiminimax", "time"): 1.0,
     ("ntuple", "time"): 1.0,
 }
 """The most of an option, below what the player itself allows."""

@@ -22,8 +22,8 @@ def main(arguments: list[str]) -> int:
     if hasattr(os, "nice"):
         os.nice(10)  # whoever waits for an answer comes first
     wanted = [each for each in arguments if each != "--survey"]
-    problems = [Problem.from_json(json.loads(each)) for each in wanted]
     try:
+        problems = [Problem.from_json(json.loads(each)) for each in wanted]
         if "--survey" in arguments:
             make_survey(problems[0])
         else:

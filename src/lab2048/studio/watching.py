@@ -257,7 +257,7 @@ class Watches:
             await Watch(socket, client, self.library, self.desk).run()
         finally:
             self.count -= 1
-        with suppress(RuntimeError):
+        with suppress(RuntimeError, WebSocketDisconnect):
             await socket.close()
 
 

@@ -194,9 +194,9 @@ export function open(root, params, hash, page) {
     const others = DIRECTIONS.filter((name) => found.moves[name].legal && !found.moves[name].optimal).sort((a, b) => found.moves[a].regret - found.moves[b].regret);
     if (!others.length) return null;
     const [next] = others, a = found.moves[best], b = found.moves[next];
-    const gains = b.reward > a.reward ? `${next} gains ${b.reward - a.reward} more now, but what is left is worth ${number(a.after_value - b.after_value)} less`
-      : a.reward > b.reward ? `it gains ${a.reward - b.reward} more now than ${next}, and what is left is worth ${number(Math.abs(a.after_value - b.after_value))} ${a.after_value >= b.after_value ? "more" : "less"}`
-        : `what is left after ${next} is worth ${number(b.regret)} less`;
+    const gains = b.reward > a.reward ? `${next} gains ${b.reward - a.reward} more now, but the position after it is worth ${number(a.after_value - b.after_value)} less`
+      : a.reward > b.reward ? `it gains ${a.reward - b.reward} more now than ${next}, and the position after it is worth ${number(Math.abs(a.after_value - b.after_value))} ${a.after_value >= b.after_value ? "more" : "less"}`
+        : `the position after it is worth ${number(b.regret)} less`;
     return el("span", { class: "dim" }, ` Next is ${next}: ${gains}.`);
   }
 

@@ -25,9 +25,9 @@ export function ticks(low, high, count = 5) {
 
 /* A chart of `series`: { name, points: [[x, y]], area, marks, plain }.
    x is a number, or with `names` the place in that list. `events` are marked points of the first
-   line: { x, y, className, title }. `onPick` is told the nearest x. `cursor` is a line across. */
-export function chart({ series, names = null, xLabel = "", yLabel = "", yFormat = (y) => number(y, 0), xFormat = (x) => number(x, 0), log = false, yMin = null, yMax = null, events = [], onPick = null, cursor = null, height = 220, label = "" }) {
-  const width = 640, left = 64, right = 14, top = 12, bottom = 44;
+   line: { x, y, className, title }. `width` and `height` are in units of the text. `onPick` is told the nearest x. `cursor` is a line across. */
+export function chart({ series, names = null, xLabel = "", yLabel = "", yFormat = (y) => number(y, 0), xFormat = (x) => number(x, 0), log = false, yMin = null, yMax = null, events = [], onPick = null, cursor = null, width = 640, height = 220, label = "" }) {
+  const left = 64, right = 14, top = 12, bottom = 44;
   const points = series.flatMap((each) => each.points.filter(([, y]) => y !== null));
   if (!points.length) return el("p", { class: "dim" }, "nothing to draw");
   const xs = points.map(([x]) => x), ys = points.map(([, y]) => y);

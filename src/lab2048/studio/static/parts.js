@@ -26,9 +26,9 @@ export function fill(place, ...children) {
 
 export function number(value, digits = 1) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  const size = Math.abs(value);
-  const places = size >= 10000 ? 0 : size >= 0.1 || size === 0 ? digits : 4;
-  return value.toLocaleString("en", { minimumFractionDigits: size && size < 10000 ? Math.min(places, digits) : 0, maximumFractionDigits: places });
+  const size = Math.abs(value), places = size >= 10000 ? 0 : digits;
+  const text = size > 0 && size < 0.5 * 10 ** -digits ? value.toPrecision(1) : value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
+  return text.replace("-", "−").replace("e−", "e-");
 }
 export const whole = (value) => (value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en"));
 export function percent(value, digits = 1) {

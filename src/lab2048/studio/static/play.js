@@ -21,7 +21,7 @@ export function open(root, params, hash, page) {
   const score = el("output", { class: "big" }), record = el("output", { class: "big" }), moves = el("output", { class: "big" });
   const bars = new MoveBars({ onPick: (d) => move(d) });
   const mark = el("p", { class: "mark", "data-testid": "mark" }), note = el("p", { class: "note" }), ending = el("div", { class: "ending", hidden: true });
-  const history = el("div", { class: "marks", "aria-label": "Marks of all moves" });
+  const history = el("div", { class: "marks", role: "img", "aria-label": "Marks of the last moves" });
   const solve = el("div");
   const settings = el("div", { class: "row" });
   const picker = new PlayerPicker({ label: "Judge", extra: [[AUTO, "auto"], ["", "exact table"]], onchange: (spec) => { judge = spec; address(); ask(); } });
@@ -79,7 +79,7 @@ export function open(root, params, hash, page) {
     place();
     numbers();
     address();
-    ask();
+    ask({ fresh: true });
   }
 
   function fresh(rules = game.rules) {
@@ -130,8 +130,9 @@ export function open(root, params, hash, page) {
     return { analysis, spec };
   }
 
-  function ask() {
-    asking?.stop.abort();
+  // Ask about the board that is shown. What was asked before goes on: it tells how good the move was.
+  function ask({ fresh = false } = {}) {
+    if (fresh) asking?.stop.abort();
     if (game.over) { asking = null; bars.clear(); fill(note); return; }
     const stop = new AbortController(), ranks = game.board, rules = game.rules;
     const mine = { stop, answer: question(rules, ranks, stop.signal) };
@@ -166,7 +167,7 @@ export function open(root, params, hash, page) {
   }
 
   function paintMarks() {
-    const shown = marks.slice(-40).map((each, i) => each && el("span", { class: `grade ${each.name}`, title: `${ARROWS[each.d]} ${GRADES[each.name].word}`, key: i }, GRADES[each.name].sign));
+    const shown = marks.slice(-40).map((each) => each && el("span", { class: `grade ${each.name}`, title: `${ARROWS[each.d]} ${GRADES[each.name].word}` }, GRADES[each.name].sign));
     fill(history, shown);
   }
 

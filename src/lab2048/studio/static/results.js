@@ -99,9 +99,9 @@ export function open(root, params, hash, page) {
     const spread = Math.max(...full.map((row) => row.quantiles[100])) > 20 * Math.max(1, Math.min(...full.map((row) => row.quantiles[50])));
     fill(details,
       el("div", { class: "charts" },
-        card("Scores", "the share of games that score at most so much", chart({ series: full.map((row) => ({ name: row.label, points: row.quantiles.map((score, i) => [Math.max(score, 1), i / 100]) })), log: spread, xLabel: "score", yLabel: "games", yFormat: (y) => percent(y, 0), yMin: 0, yMax: 1, label: "Distribution of scores" })),
-        card("Tiles", "the share of games that made each tile", chart({ series: full.map((row) => ({ name: row.label, marks: true, points: tiles.map((name, i) => [i, rate(row, name)]) })), names: tiles.map(String), xLabel: "tile", yLabel: "games", yFormat: (y) => percent(y, 0), yMin: 0, yMax: 1, label: "Tiles reached" })),
-        bins.length ? card("Regret by d(s)", "expected loss a move, where the best and the worst move differ by d(s)", chart({ series: judged.map((row) => ({ name: row.label, marks: true, points: row.optimal.by_gap.slice(1).map((bin, i) => [i, bin.regret_per_move]) })), names: bins.map(binName), xLabel: "d(s), in score", yLabel: "lost a move", yFormat: (y) => number(y, 0), yMin: 0, label: "Regret by gap" })) : null),
+        card("Scores", "the share of games that score at most so much", chart({ width: 480, series: full.map((row) => ({ name: row.label, points: row.quantiles.map((score, i) => [Math.max(score, 1), i / 100]) })), log: spread, xLabel: "score", yLabel: "games", yFormat: (y) => percent(y, 0), yMin: 0, yMax: 1, label: "Distribution of scores" })),
+        card("Tiles", "the share of games that made each tile", chart({ width: 480, series: full.map((row) => ({ name: row.label, marks: true, points: tiles.map((name, i) => [i, rate(row, name)]) })), names: tiles.map(String), xLabel: "tile", yLabel: "games", yFormat: (y) => percent(y, 0), yMin: 0, yMax: 1, label: "Tiles reached" })),
+        bins.length ? card("Regret by d(s)", "expected loss a move, where the best and the worst move differ by d(s)", chart({ width: 480, series: judged.map((row) => ({ name: row.label, marks: true, points: row.optimal.by_gap.slice(1).map((bin, i) => [i, bin.regret_per_move]) })), names: bins.map(binName), xLabel: "d(s), in score", yLabel: "lost a move", yFormat: (y) => number(y, 0), yMin: 0, label: "Regret by gap" })) : null),
       mistakes(judged));
   }
 
@@ -117,10 +117,11 @@ export function open(root, params, hash, page) {
   // -- tables -----------------------------------------------------------------------------------
 
   function drawTables() {
-    const { tables: found, making } = solved;
+    const { making } = solved, cells = (name) => name.split("x").reduce((a, b) => a * b);
+    const found = [...solved.tables].sort((a, b) => cells(a.board) - cells(b.board) || a.board.localeCompare(b.board) || (a.objective === "score" ? -1 : b.objective === "score" ? 1 : a.objective.localeCompare(b.objective, "en", { numeric: true })));
     const head = ["board", "objective", "p4", "positions", "value of the start", "size", "survey"];
     const body = found.map((each) => el("tr", { class: each.name === survey ? "open" : "" }, [each.board, each.objective + (each.gamma === 1 ? "" : `, γ ${each.gamma}`), String(each.p4), whole(each.states), each.objective.startsWith("reach") ? percent(each.value, 2) : number(each.value, 2), bytes(each.bytes)].map((text) => el("td", {}, text)),
-      el("td", {}, each.objective === "score" && each.kept ? el("button", { type: "button", class: "link", onclick: () => showSurvey(each) }, each.surveyed ? "show" : "make") : "")));
+      el("td", {}, each.objective === "score" && each.kept ? el("button", { type: "button", class: "link action", onclick: () => showSurvey(each) }, each.surveyed ? "show" : "make") : "")));
     fill(tables, el("h2", {}, "Solved boards"),
       found.length ? el("div", { class: "wide" }, el("table", { class: "results" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, body)))
         : el("div", { class: "empty" }, el("p", {}, "No board has been solved yet. 2×2 to 4×2 are solved when they are first analysed; others with:"), el("pre", {}, "lab2048 solve 3x3")),
@@ -151,8 +152,8 @@ export function open(root, params, hash, page) {
       fill(place, el("h2", {}, `Perfect play on ${each.board.replace("x", "×")}`),
         el("p", {}, `Mean score ${number(found.score.mean, 2)} ± ${number(found.score.deviation, 2)} (standard deviation), ${number(found.moves.mean, 1)} moves.`),
         el("div", { class: "charts" },
-          card("Tiles", "the chance that perfect play makes each tile", chart({ series: [{ name: "chance", marks: true, points: tiles.map((name, i) => [i, found.reach[name]]) }], names: tiles, xLabel: "tile", yLabel: "chance", yFormat: (y) => percent(y, 0), yMin: 0, yMax: 1 })),
-          card("What is at stake", "mean difference of the best and the worst, and of the best and the second best move, as games come by", chart({ series: [["best less worst", ages.visited_gap], ["best less second", ages.visited_margin]].map(([name, values]) => ({ name, points: values.map((y, i) => [ages.age[i], y]).filter(([, y]) => y !== null) })), xLabel: "age: the sum of the tiles", yLabel: "score", yMin: 0 }))));
+          card("Tiles", "the chance that perfect play makes each tile", chart({ width: 480, series: [{ name: "chance", marks: true, points: tiles.map((name, i) => [i, found.reach[name]]) }], names: tiles, xLabel: "tile", yLabel: "chance", yFormat: (y) => percent(y, 0), yMin: 0, yMax: 1 })),
+          card("What is at stake", "mean difference of the best and the worst, and of the best and the second best move, as games come by", chart({ width: 480, series: [["best less worst", ages.visited_gap], ["best less second", ages.visited_margin]].map(([name, values]) => ({ name, points: values.map((y, i) => [ages.age[i], y]).filter(([, y]) => y !== null) })), xLabel: "age: the sum of the tiles", yLabel: "score", yMin: 0 }))));
     } catch (error) { page.fail(error); }
   }
 

@@ -1,0 +1,463 @@
+"""The studio in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from lab2048.game import Board, Direction, Game, Rules
+from lab2048.records import Record
+from lab2048.solve.table import Table
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+KEYS = ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft")
+RULES = Rules(3, 2)
+VIEWS = ("play", "watch", "analyse", "review", "results")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's chromium; where there is none, only CI insists on it."""
+    path = shutil.which("chromium")
+    if path is None:
+        missing = "there is no chromium; `make browser` installs it"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def context(browser, address):
+    found = browser.new_context(
+        base_url=address, viewport={"width": 1280, "height": 900}, reduced_motion="reduce"
+    )
+    found.set_default_timeout(60_000)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def page(context):
+    """A page; whatever goes wrong in it fails the test."""
+    found = context.new_page()
+    troubles = []
+    found.on("pageerror", lambda error: troubles.append(str(error)))
+    found.on("console", lambda line: troubles.append(line.text) if line.type == "error" else None)
+    yield found
+    assert troubles == []
+
+
+def ranks(page, place=".board"):
+    """The board that is shown, and that the tiles on the page are those."""
+    board = page.locator(place).first
+    found = [int(rank) for rank in board.get_attribute("data-ranks").split()]
+    tiles = board.locator(".face").all_inner_texts()
+    assert sorted(map(int, tiles)) == sorted(2**rank for rank in found if rank)
+    return tuple(found)
+
+
+def first_moves(game, count=10**6):
+    """Make the first legal move again and again; the keys for it."""
+    keys = []
+    while not game.over and len(keys) < count:
+        keys.append(KEYS[game.board.legal_moves[0]])
+        game.play(game.board.legal_moves[0])
+    return keys
+
+
+def begin(page):
+    """Open a game, and wait until it takes keys."""
+    page.goto("/play?rules=3x2&seed=7")
+    expect(page.locator(".board .tile")).to_have_count(2)
+
+
+def hexadecimal(board):
+    return Board.parse(board).hex
+
+
+# -- play ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "p4", "seed"), [("3x2", 0.1, 7), ("4x4", 0.37, 2**64 - 1)])
+def test_a_game_by_keyboard_is_the_engine_s(page, size, p4, seed):
+    page.goto(f"/play?rules={size}&p4={p4}&seed={seed}")
+    game = Game(Rules.parse(size, p4), seed)
+    expect(page.locator(".board")).to_have_attribute(
+        "data-ranks", " ".join(map(str, game.board.ranks))
+    )
+    for number, key in enumerate(first_moves(game, 150)):
+        page.keyboard.press(key)
+        if number % 25 == 0:
+            ranks(page)
+    assert ranks(page) == game.board.ranks
+    expect(page.locator(".scores output").first).to_have_text(f"{game.score:,}")
+    expect(page.locator(".ending")).to_be_visible(visible=game.over)
+    page.reload()  # the address has the whole game
+    expect(page.locator(".scores output").nth(2)).to_have_text(str(len(game.moves)))
+    assert ranks(page) == game.board.ranks
+
+
+def test_undo_and_a_move_that_moves_nothing(page):
+    begin(page)
+    game = Game(RULES, 7)
+    start = game.board
+    (key,) = first_moves(game, 1)
+    page.keyboard.press(key)
+    assert ranks(page) == game.board.ranks
+    page.keyboard.press("u")
+    assert ranks(page) == start.ranks
+    expect(page.get_by_test_id("mark")).to_contain_text("taken back")
+    illegal = next(d for d in Direction if not start.move(d).legal)
+    page.keyboard.press(KEYS[illegal])
+    expect(page.get_by_test_id("mark")).to_contain_text("moves nothing")
+    page.keyboard.press(key)  # the same move brings the same tile
+    assert ranks(page) == game.board.ranks
+
+
+def test_swipes_and_letters_move_too(page):
+    begin(page)
+    game = Game(RULES, 7)
+    box = page.locator(".board").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    for key in first_moves(game, 6):
+        dx, dy = {"ArrowUp": (0, -90), "ArrowRight": (90, 0), "ArrowDown": (0, 90)}.get(
+            key, (-90, 0)
+        )
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x + dx, y + dy, steps=4)
+        page.mouse.up()
+    assert ranks(page) == game.board.ranks
+    letters = dict(zip(KEYS, "wdsa", strict=True))
+    for key in first_moves(game, 4):
+        page.keyboard.press(letters[key])
+    assert ranks(page) == game.board.ranks
+
+
+def test_hints_and_marks_are_the_table_s(page, made):
+    begin(page)
+    game = Game(RULES, 7)
+    page.keyboard.press("i")
+    with Table(made) as table:
+        for _ in range(8):
+            moves = table.moves(game.board)
+            worst = max(moves, key=lambda d: moves[d].regret)
+            rows = page.locator(".bars .bar-row")
+            for direction, move in moves.items():
+                shown = rows.nth(int(direction)).locator(".value")
+                expect(shown).to_have_text(f"{move.q:,.1f}")
+                best = rows.nth(int(direction)).locator(".lost")
+                expect(best).to_contain_text("best" if move.optimal else "−")
+            page.keyboard.press(KEYS[worst])
+            if moves[worst].optimal:
+                expect(page.get_by_test_id("mark")).to_contain_text(f"{worst}: best")
+            else:
+                better = table.best(game.board)[0]
+                expect(page.get_by_test_id("mark")).to_contain_text(f"better {better}")
+            game.play(worst)
+            assert ranks(page) == game.board.ranks
+    marks = page.locator(".marks .grade")
+    assert marks.count() == 8
+
+
+def test_the_live_region_tells_the_moves(page):
+    begin(page)
+    game = Game(RULES, 7)
+    (key,) = first_moves(game, 1)
+    page.keyboard.press(key)
+    expect(page.locator("#live")).to_contain_text(f"score {game.score}")
+    tiles = str(game.board).replace(".", "empty").replace(" / ", "; ")
+    expect(page.locator(".board")).to_have_attribute("aria-label", f"Board: {tiles}")
+
+
+# -- analyse -------------------------------------------------------------------------------------
+
+
+def test_an_analysis_shows_the_table_s_figures(page, made):
+    board = Board.parse("16 4 / 2 8 / . 2")
+    page.goto(f"/analyse?board={board.hex}&rules=3x2&player=greedy")
+    with Table(made) as table:
+        for direction, move in table.moves(board).items():
+            row = page.locator(f"tr[data-move={direction}]")
+            regret = "best" if move.optimal else f"−{move.regret:,.2f}"
+            expect(row).to_contain_text(regret)
+            cells = row.locator("td").all_inner_texts()
+            assert cells[:3] == [str(move.reward), f"{move.after_value:,.2f}", f"{move.q:,.2f}"]
+        best = table.best(board)[0]
+    expect(page.locator(".verdict")).to_contain_text(f"{str(best).title()} is best")
+    expect(page.locator("th.player")).to_have_text("greedy")
+    expect(page.locator("td.player .choice")).to_have_count(1)
+
+
+def test_a_walk_through_a_spawn_and_back(page, made):
+    board = Board.parse("16 4 / 2 8 / . 2")
+    page.goto(f"/analyse?board={board.hex}&rules=3x2&player=none")
+    page.locator("tr[data-move=down] button").click()
+    after = board.move("down").after
+    with Table(made) as table:
+        spawns = table.spawns(after)
+        expect(page.locator(".spawn")).to_have_count(len(spawns))
+        spawn, value = spawns[-1]
+        there = page.locator(f'.spawn[data-board="{spawn.board}"]')
+        expect(there).to_contain_text(f"{100 * spawn.probability:.1f}%")
+        expect(there).to_contain_text(f"{value:,.1f}")
+        there.click()
+        expect(page.locator("input.text")).to_have_value(str(spawn.board))
+        expect(page.locator(".verdict")).to_contain_text(f"{table.value(spawn.board):,.2f}")
+    page.go_back()
+    expect(page.locator("input.text")).to_have_value(str(board))
+    expect(page.locator(".spawn")).to_have_count(len(spawns))
+    page.keyboard.press("Backspace")
+    expect(page.locator(".spawn")).to_have_count(0)
+    assert page.url.endswith(f"board={board.hex}&rules=3x2&player=none")
+
+
+def test_the_editor_and_pasted_text_set_up_a_position(page):
+    page.goto("/analyse?board=000000&rules=3x2&player=none")
+    expect(page.locator(".verdict")).to_contain_text("Set up a position")
+    page.get_by_role("radio", name="16", exact=True).click()
+    page.locator("[data-cell='0']").click()
+    page.locator("[data-cell='3']").click()
+    page.locator("[data-cell='3']").click(button="right")
+    page.locator("[data-cell='1']").focus()
+    page.keyboard.press("+")
+    page.keyboard.press("+")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("+")
+    expect(page.locator("input.text")).to_have_value("16 4 / . 2 / . .")
+    page.keyboard.press("Delete")
+    expect(page.locator("input.text")).to_have_value("16 4 / . . / . .")
+    text = page.locator("input.text")
+    text.fill("[[2, 4], [8, 16], [0, 2]]")
+    text.press("Enter")
+    assert f"board={hexadecimal('2 4 / 8 16 / . 2')}" in page.url
+    text.fill("2 3 / 4 5")
+    text.press("Enter")
+    expect(page.locator("#toast")).to_contain_text("“3” is no tile")
+
+
+# -- watch ---------------------------------------------------------------------------------------
+
+
+def test_a_game_at_full_speed_ends_as_it_should(page):
+    page.goto("/watch?rules=3x2&player=greedy&player=random&seed=5&speed=0")
+    for place, spec in enumerate(("greedy", "random")):
+        from lab2048.players import make_player
+
+        game = Game(RULES, 5)
+        player = make_player(spec, RULES)
+        while not game.over:
+            game.play(player.choose(game.board, game.own_word))
+        side = page.locator(".side").nth(place)
+        expect(side.locator(".note")).to_contain_text(f"Game over: {game.score:,} points")
+        expect(side.locator(".scores output").nth(1)).to_have_text(str(len(game.moves)))
+
+
+def test_watching_step_by_step(page):
+    page.goto("/watch?rules=3x2&player=greedy&seed=5&at=3")
+    moves = page.locator(".scores output").nth(1)
+    expect(moves).to_have_text("3")
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    page.keyboard.press(".")
+    expect(moves).to_have_text("4")
+    expect(page.locator(".bars .best")).to_have_count(1)
+    assert "at=4" in page.url
+    page.keyboard.press("f")
+    page.keyboard.press(" ")
+    expect(page.locator(".side .note")).to_contain_text("Game over")
+    page.keyboard.press("r")
+    expect(page.locator(".review .verdict")).to_contain_text("greedy")
+
+
+def test_two_clients_never_see_each_other_s_games(browser, address):
+    pages = []
+    for seed in (5, 6):
+        context = browser.new_context(base_url=address)
+        pages.append(context.new_page())
+        pages[-1].goto(f"/watch?rules=4x4&player=random&seed={seed}&speed=0")
+    for seed, page in zip((5, 6), pages, strict=True):
+        game = Game(Rules(4, 4), seed)
+        from lab2048.players import make_player
+
+        player = make_player("random", game.rules)
+        while not game.over:
+            game.play(player.choose(game.board, game.own_word))
+        expect(page.locator(".side .note")).to_contain_text(f"{game.score:,} points", timeout=60000)
+        page.goto("/review")
+        expect(page.locator(".game")).to_have_count(1)
+        expect(page.locator(".game")).to_contain_text(f"{game.score:,}")
+        page.context.close()
+
+
+# -- review --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bad_game(made, tmp_path):
+    """A game in which perfect play makes one mistake, at its tenth move; its file."""
+    game = Game(RULES, 3)
+    with Table(made) as table:
+        while not game.over:
+            moves = table.moves(game.board)
+            choose = max if len(game.moves) == 9 else min
+            game.play(choose(moves, key=lambda d: moves[d].regret))
+    path = tmp_path / "games.jsonl"
+    path.write_text(Record.of(game, "me").to_json() + "\n")
+    return path
+
+
+def test_a_review_marks_the_mistake(page, bad_game, made):
+    page.goto("/review")
+    page.locator("input[type=file]").set_input_files(bad_game)
+    record = Record.from_json(bad_game.read_text())
+    turn = list(record.turns())[9]
+    with Table(made) as table:
+        regret = table.moves(turn.board)[turn.move].regret
+        better = table.best(turn.board)[0]
+    mistakes = page.locator("button.mistake")
+    expect(mistakes).to_have_count(1)
+    expect(mistakes).to_contain_text("Move 10 ")
+    expect(mistakes).to_contain_text(f"{turn.move}, better {better}")
+    expect(mistakes).to_contain_text(f"lost {regret:,.1f}")
+    expect(page.locator(".review .scores output").nth(2)).to_have_text(f"{regret:,.1f}")
+    expect(page.locator("circle.event")).to_have_count(2)  # one in each graph
+    page.keyboard.press("m")
+    assert ranks(page, ".board-side .board") == turn.board.ranks
+    expect(page.locator(".mark")).to_contain_text(f"better {better}")
+    page.reload()
+    expect(mistakes).to_have_count(1)
+    assert ranks(page, ".board-side .board") == turn.board.ranks
+    page.get_by_role("button", name="Practise this").click()
+    expect(page.locator(".play")).to_be_visible()
+    assert ranks(page) == turn.board.ranks
+
+
+def test_the_game_just_played_is_reviewed(page):
+    begin(page)
+    game = Game(RULES, 7)
+    for key in first_moves(game):
+        page.keyboard.press(key)
+    page.keyboard.press("r")
+    expect(page.locator(".review .verdict")).to_contain_text(f"you: {game.score:,} points")
+    expect(page.locator(".chip")).to_have_count(len(game.moves))
+    page.goto("/review")
+    page.locator(".game").click()
+    expect(page.locator(".chip")).to_have_count(len(game.moves))
+
+
+def test_a_file_that_holds_no_game_is_refused(page, tmp_path):
+    page.goto("/review")
+    expect(page.locator(".empty")).to_contain_text("None yet")
+    (tmp_path / "x.jsonl").write_text("no\n")
+    page.locator("input[type=file]").set_input_files(tmp_path / "x.jsonl")
+    expect(page.locator("#toast")).to_contain_text("no file of games")
+
+
+# -- results -------------------------------------------------------------------------------------
+
+
+def test_results_are_listed_sorted_and_drawn(page, solved_home, command):
+    page.goto("/results")
+    expect(page.locator(".empty")).to_contain_text("No player has been evaluated yet")
+    expect(page.locator("text=21,752")).to_be_visible()
+    assert command("evaluate", "random", "greedy", "--board", "3x2", "--games", "40")[0] == 0
+    page.reload()
+    names = page.locator(".evals td.name")
+    expect(names).to_have_count(2)
+    page.get_by_role("button", name="mean score").click()
+    kept = json.loads(next((solved_home / "results").glob("*.json")).read_text())["results"]
+    order = sorted(kept, key=lambda each: -each["score"]["mean"])
+    expect(names.first).to_have_text(order[0]["player"])
+    page.get_by_role("button", name="mean score").click()
+    expect(names.first).to_have_text(order[1]["player"])
+    assert "sort=mean&order=up" in page.url
+    expect(page.locator(".charts svg.chart")).to_have_count(3)
+
+
+# -- everywhere ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_everything_without_overflow(browser, address, scheme):
+    context = browser.new_context(
+        base_url=address,
+        viewport={"width": 375, "height": 720},
+        color_scheme=scheme,
+        has_touch=True,
+    )
+    page = context.new_page()
+    for path in (
+        "/play?rules=4x4&seed=1",
+        "/watch?rules=3x2&player=greedy&player=random&seed=1&speed=0",
+        "/analyse?board=643110&rules=3x2&player=greedy&after=left",
+        "/review?rules=3x2&seed=7#1Q",
+        "/results",
+        "/api/docs",
+    ):
+        page.goto(path)
+        page.wait_for_load_state("networkidle")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 375, path
+        back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        light = sum(map(int, re.findall(r"\d+", back)[:3])) > 3 * 128
+        assert light == (scheme == "light"), path
+    context.close()
+
+
+def test_keys_help_and_theme(page):
+    page.goto("/play")
+    for number, view in enumerate(VIEWS, 1):
+        page.keyboard.press(str(number))
+        expect(page.locator(f".view.{view}")).to_be_visible()
+        expect(page.locator("nav a[aria-current]")).to_have_text(view.title())
+        page.keyboard.press("?")
+        expect(page.locator("dialog")).to_contain_text(view)
+        page.keyboard.press("Escape")
+        expect(page.locator("dialog")).not_to_be_visible()
+    before = page.locator("html").get_attribute("data-theme")
+    page.keyboard.press("t")
+    expect(page.locator("html")).not_to_have_attribute("data-theme", before)
+    page.reload()
+    expect(page.locator("html")).not_to_have_attribute("data-theme", before)
+
+
+def test_a_wrong_address_says_what_is_wrong(page):
+    page.goto("/play?rules=9x9")
+    expect(page.locator("#toast")).to_contain_text("9x9")
+    page.goto("/analyse?board=zz")
+    expect(page.locator("#toast")).to_contain_text("no rank")
+    page.goto("/review?rules=3x2&seed=7#9!!")
+    expect(page.locator("#toast")).to_contain_text("damaged")
+
+
+def test_every_element_that_acts_has_a_name(page):
+    """What a screen reader meets: buttons, links, fields."""
+    for path in ("/play?seed=1", "/analyse?board=643110&rules=3x2&player=greedy", "/results"):
+        page.goto(path)
+        page.wait_for_load_state("networkidle")
+        nameless = page.evaluate(
+            """() => [...document.querySelectorAll("button, a, input, select")].filter((each) =>
+                 !(each.textContent.trim() || each.ariaLabel || each.title || each.labels?.length))
+               .map((each) => each.outerHTML)"""
+        )
+        assert nameless == [], path
+
+
+def test_the_page_is_small_and_quick(page):
+    sizes = []
+    page.on("response", lambda response: sizes.append(len(response.body())))
+    begin(page)
+    expect(page.locator(".board .tile")).to_have_count(2)
+    page.wait_for_load_state("networkidle")
+    assert sum(sizes) < 300_000
+    for view in VIEWS:
+        page.goto(f"/{view}")
+    assert sum(sizes) < 600_000

@@ -1,0 +1,437 @@
+"""The studio without a browser: its interface, its limits, its manners under load."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+
+import httpx
+import pytest
+from conftest import run_command
+from studio import serving
+
+from lab2048 import analysis
+from lab2048.game import Board, Direction, Game, Rules
+from lab2048.records import Record
+from lab2048.solve.problem import Problem
+from lab2048.solve.table import Table
+from lab2048.studio import limits, watching
+from lab2048.studio.app import tile_styles
+from lab2048.studio.limits import checked_player
+from lab2048.studio.work import BusyError, Desk
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def client(address):
+    with httpx.Client(base_url=address, timeout=120) as found:
+        yield found
+
+
+def a_game(rules, seed, moves=10**6):
+    """A game in which the first legal move is made."""
+    game = Game(rules, seed)
+    while not game.over and len(game.moves) < moves:
+        game.play(game.board.legal_moves[0])
+    return game
+
+
+# -- positions -----------------------------------------------------------------------------------
+
+
+def test_an_analysis_is_the_object_of_probe(client, made):
+    board, rules = Board.parse("16 4 / 2 8 / . 2"), Rules(3, 2)
+    asked = {"board": str(board), "player": ["greedy", "random"], "after": "down"}
+    found = client.get("/api/analyse", params=asked).json()
+    with Table(made) as table:
+        thoughts = analysis.opinions(board, rules, ["greedy", "random"])
+        wanted = analysis.as_json(board, rules, table, "down", thoughts)
+        exact = table.moves(board)
+    assert found.pop("note") is None
+    assert found == json.loads(json.dumps(wanted))
+    for direction in Direction:
+        legal = direction in exact
+        assert found["moves"][str(direction)]["q"] == (exact[direction].q if legal else None)
+
+
+def test_a_position_that_no_game_reaches_is_still_analysed(client):
+    found = client.get("/api/analyse", params={"board": "64 64 / 64 64 / 64 .", "player": "greedy"})
+    facts = found.json()
+    assert facts["value"] is None and "no game reaches" in facts["note"]
+    assert facts["players"]["greedy"]["choice"] == "up"
+
+
+@pytest.mark.slow  # three tables are made, in a process of its own
+def test_small_boards_are_solved_when_they_are_asked_for(client):
+    found = client.get("/api/analyse", params={"board": "2 2 / 4 ."}).json()
+    assert round(found["value"], 4) == 64.9077
+    chances = client.get("/api/reach", params={"board": "2 2 / 4 ."}).json()["chances"]
+    assert set(chances) == {"8", "16", "32"} and chances["8"] == 1 and 0 < chances["32"] < 0.2
+    names = [each["name"] for each in client.get("/api/tables").json()["tables"]]
+    assert {"2x2-score", "2x2-reach-32", "3x2-score"} <= set(names)
+    surveyed = client.post("/api/surveys/2x2-score")
+    assert surveyed.status_code == 202
+    end = time.monotonic() + 120
+    while client.get("/api/tables").json()["making"]:
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    assert round(client.get("/api/surveys/2x2-score").json()["score"]["mean"], 2) == 66.96
+
+
+BAD = {
+    "/api/analyse?board=2+3+/+4+5": "3",
+    "/api/analyse?board=2+4+/+8+16&rules=3x3": "2x2",
+    "/api/analyse?board=": "board",
+    "/api/analyse": "board",
+    "/api/analyse?board=1100&p4=2": "p4",
+    "/api/analyse?board=1100&after=north": "after",
+    "/api/analyse?board=1112&after=left&rules=4x1": "4x1",
+    "/api/analyse?board=2+4+/+.+.+/+.+.&after=left": "not legal",
+    "/api/analyse?board=110000&rules=3x2&player=expectimx": "did you mean expectimax",
+    "/api/analyse?board=110000&rules=3x2&player=expectimax:depth=9": "at most 5",
+    "/api/analyse?board=110000&rules=3x2&player=expectimax:time=9s": "at most 1s",
+    "/api/analyse?board=110000&rules=3x2&player=python:os.system": "your own",
+    "/api/analyse?board=110000&rules=3x2&player=ntuple:../../x": "name",
+    "/api/analyse?board=110000&rules=3x2&player=ntuple:/etc/x.safetensors": "name",
+    "/api/analyse?board=110000&rules=3x2&player=zero:device=cpu": "cannot be chosen",
+    "/api/analyse?board=110000&rules=3x2" + "&player=greedy" * 5: "player",
+    "/api/reach?board=1200000000000000": "12 cells",
+    "/api/players?rules=9x9": "9x9",
+    "/api/results/20260101-000000-abcdef": "no results",
+    "/api/results/..%2F..%2Fbest": "Not Found",
+    "/api/surveys/%2e%2e": "no survey",
+    "/api/surveys/3x2-score": "no survey",
+}
+
+
+@pytest.mark.parametrize("path", BAD)
+def test_a_bad_request_gets_one_clear_line(client, path):
+    found = client.get(path)
+    detail = found.json()["detail"]
+    assert 400 <= found.status_code < 500 and "\n" not in detail
+    assert BAD[path] in detail
+
+
+def test_a_large_board_is_not_solved_on_request(client):
+    for board in ("4x3", "5x2"):
+        found = client.post("/api/tables", json={"board": board})
+        assert found.status_code == 400 and f"lab2048 solve {board}" in found.json()["detail"]
+    found = client.post("/api/tables", json={"board": "3x3", "p4": 0.2})  # half a GB for any p4
+    assert found.status_code == 400 and "not made on request" in found.json()["detail"]
+    assert client.post("/api/tables", json={"board": "4x4"}).status_code == 400
+
+
+def test_only_so_many_tables_are_made_on_request(client, monkeypatch):
+    monkeypatch.setattr("lab2048.studio.library.SOLVES", 0)
+    found = client.post("/api/tables", json={"board": "2x3"})
+    assert found.status_code == 400 and "as many as it may" in found.json()["detail"]
+
+
+def test_all_that_a_request_may_ask_for_is_bounded():
+    for name, option in limits.MOST:
+        value = limits.MOST[name, option]
+        text = f"{2 * value}s" if option == "time" else str(int(2 * value))
+        with pytest.raises(ValueError, match="at most"):
+            checked_player(f"{name}:{option}={text}", Rules(3, 3))
+
+
+# -- games ---------------------------------------------------------------------------------------
+
+
+def reviewed(client, record, judge=None):
+    asked = {"game": json.loads(record.to_json()), "judge": judge}
+    found = client.post("/api/review", json=asked)
+    assert found.status_code == 200, found.text
+    return [json.loads(line) for line in found.text.splitlines()]
+
+
+@pytest.mark.slow  # a command of its own
+def test_a_review_is_that_of_the_command(client, tmp_path, solved_home):
+    record = Record.of(a_game(Rules(3, 2), 5), "me")
+    lines = reviewed(client, record)
+    assert lines[0] == {"judge": "perfect play", "moves": len(record.moves)}
+    path = tmp_path / "game.jsonl"
+    path.write_text(record.to_json() + "\n")
+    told = json.loads(run_command("review", str(path), "--json").stdout)
+    assert lines[-1]["summary"] == {k: told[k] for k in lines[-1]["summary"]}
+    steps = [step for line in lines for step in line.get("steps", [])]
+    assert len(steps) == len(record.moves)
+    assert steps[-1]["loss"] == pytest.approx(sum(step["regret"] for step in steps))
+
+
+def test_a_review_by_a_player_of_a_game_that_began_elsewhere(client):
+    start = Board.parse("16 8 . / 4 2 . / 2 . .")
+    game = Game(Rules(3, 3), 3, start=start)
+    for _ in range(5):
+        game.play(game.board.legal_moves[-1])
+    lines = reviewed(client, Record.of(game, "me"), "greedy")
+    assert lines[0]["judge"] == "greedy" and lines[1]["steps"][0]["board"] == start.hex
+    assert lines[-1]["summary"]["moves"] == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"moves": "0"}, "1 moves need 3 spawns"),
+        ({"score": 1}, "the moves give score"),
+        ({"format": 2}, "format 2"),
+        ({"rules": {"rows": 9, "cols": 9, "p4": 0.1}}, "9x9"),
+        ({"moves": 7}, "wrong kind"),
+        ({"start": "0"}, "not a game"),
+    ],
+)
+def test_a_game_that_is_none_is_refused(client, change, why):
+    record = json.loads(Record.of(a_game(Rules(3, 2), 5), "me").to_json())
+    found = client.post("/api/review", json={"game": {**record, **change}})
+    assert found.status_code == 400 and why in found.json()["detail"]
+
+
+def watch(address, *orders):
+    """Messages of a game that is watched until it is over, or there is an error."""
+    from websockets.sync.client import connect
+
+    found = []
+    with connect(address.replace("http", "ws") + "/api/watch") as link:
+        for order in orders:
+            link.send(order if isinstance(order, str) else json.dumps(order))
+        while not (found and (found[-1].get("over") or found[-1].get("error"))):
+            found.append(json.loads(link.recv(timeout=60)))
+    return found
+
+
+def test_a_watched_game_is_the_player_s_own(address):
+    start = {"do": "start", "rules": "3x3", "player": "greedy", "seed": "11", "speed": 0}
+    frames = watch(address, start)
+    assert frames[0]["started"] == {"rules": "3x3", "p4": 0.1, "player": "greedy", "seed": "11"}
+    game = Game(Rules(3, 3), 11)
+    player = checked_player("greedy", game.rules)
+    while not game.over:
+        game.play(player.choose(game.board, game.own_word))
+    record = Record.of(game, "greedy")
+    assert "".join(frame["moves"] for frame in frames) == record.moves
+    assert "".join(frame["spawns"] for frame in frames) == record.spawns
+    assert (frames[-1]["score"], frames[-1]["board"]) == (game.score, game.board.hex)
+
+
+def test_a_watched_game_goes_on_where_it_was(address):
+    start = {"do": "start", "rules": "3x2", "player": "random", "seed": 4, "speed": 0}
+    whole = "".join(frame["moves"] for frame in watch(address, start))
+    later = watch(address, {**start, "skip": 5, "paused": True}, {"do": "step"}, {"do": "play"})
+    assert later[0]["count"] == 5 and later[0]["moves"] == whole[:5]
+    assert "".join(frame["moves"] for frame in later) == whole
+
+
+@pytest.mark.parametrize(
+    ("order", "why"),
+    [
+        ("nonsense", "JSON object"),
+        ("[1]", "JSON object"),
+        ("{" * 5000, "at most 4096"),
+        ({"do": "dance"}, "an order is"),
+        ({"do": "start", "player": "nobody"}, "no player"),
+        ({"do": "start", "player": "greedy", "rules": "1x1"}, "1x1"),
+        ({"do": "start", "player": "greedy", "seed": -1}, "seed"),
+        ({"do": "start", "player": "greedy", "speed": "fast"}, "speed"),
+        ({"do": "start", "player": "greedy", "p4": "x"}, "p4"),
+        ({"do": "start", "player": "mcts:simulations=1000000"}, "at most"),
+    ],
+)
+def test_an_order_that_makes_no_sense_is_answered(address, order, why):
+    assert why in watch(address, order)[-1]["error"]
+
+
+def test_watched_games_are_limited_and_idle_ones_dropped(address, monkeypatch):
+    from websockets.sync.client import connect
+
+    where = address.replace("http", "ws") + "/api/watch"
+    monkeypatch.setattr(watching, "WATCHED", 1)
+    monkeypatch.setattr(watching, "IDLE", 0.3)
+    with connect(where) as first:
+        time.sleep(0.1)
+        with connect(where) as second:
+            assert "as many as there may be" in json.loads(second.recv(timeout=10))["error"]
+        assert "nothing was asked" in json.loads(first.recv(timeout=10))["error"]
+
+
+# -- who may ask ---------------------------------------------------------------------------------
+
+
+def test_only_its_own_page_may_ask(client, address):
+    own = {"origin": address}
+    assert client.get("/api/tables", headers=own).status_code == 200
+    assert client.get("/api/tables", headers={"origin": "http://evil.example"}).status_code == 403
+    assert client.get("/api/tables", headers={"origin": "null"}).status_code == 403
+    assert client.get("/", headers={"host": "evil.example"}).status_code == 421
+    assert client.get("/", headers={"host": "127.0.0.1.evil.example:80"}).status_code == 421
+    cross = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
+    assert client.get("/api/tables", headers=cross).status_code == 403
+    assert client.get("/", headers={**cross, "sec-fetch-mode": "navigate"}).status_code == 200
+
+
+def test_a_socket_of_another_site_is_refused(address):
+    from websockets.exceptions import InvalidStatus
+    from websockets.sync.client import connect
+
+    where = address.replace("http", "ws") + "/api/watch"
+    with pytest.raises(InvalidStatus), connect(where, origin="http://evil.example"):
+        pass
+    with connect(where, origin=address):
+        pass
+
+
+def test_on_other_addresses_names_are_still_checked(solved_home):
+    with serving(["mybox"], any_address=True) as found, httpx.Client(base_url=found) as client:
+        assert client.get("/api", headers={"host": "10.1.2.3:2048"}).status_code == 200
+        assert client.get("/api", headers={"host": "mybox:2048"}).status_code == 200
+        assert client.get("/api", headers={"host": "[::1]:2048"}).status_code == 200
+        assert client.get("/api", headers={"host": "evil.example"}).status_code == 421
+
+
+def test_a_body_has_a_limit(client):
+    large = b"[" + b"1," * limits.BODY
+    assert client.post("/api/review", content=large).status_code == 413
+
+    def pieces():
+        for _ in range(40):
+            yield b"x" * 65536
+
+    assert client.post("/api/review", content=pieces()).status_code == 413
+    assert client.post("/api/review", content=b"{}").status_code == 422
+
+
+def test_pages_have_a_policy_without_inline_script(client):
+    from lab2048.studio.app import STATIC, VIEWS
+
+    for path in ("/", *VIEWS, "/api/docs"):
+        found = client.get(path)
+        policy = found.headers["content-security-policy"]
+        assert found.status_code == 200
+        assert "unsafe" not in policy and "default-src 'none'" in policy
+        assert not any(each in found.text for each in ("<script>", "style=", "://"))
+    for path in STATIC.iterdir():
+        found = client.get(f"/static/{path.name}")
+        assert found.status_code == 200 and found.headers["x-content-type-options"] == "nosniff"
+    assert client.get("/static/../app.py").status_code == 404
+    assert client.get("/static/..%2fapp.py").status_code == 404
+
+
+def test_tiles_have_the_colours_of_everything_else(client):
+    assert client.get("/static/tiles.css").text == tile_styles()
+    assert ".r11 { background: rgb(169, 43, 115); color: rgb(255, 255, 255); }" in tile_styles()
+
+
+# -- the work ------------------------------------------------------------------------------------
+
+
+def test_who_asks_for_much_does_not_keep_others_waiting():
+    order = []
+
+    def work(name):
+        time.sleep(0.01)
+        order.append(name)
+
+    async def all_of_it():
+        desk = Desk(1)
+        greedy = [asyncio.create_task(desk.run("greedy", work, "greedy")) for _ in range(30)]
+        await asyncio.sleep(0.05)
+        modest = [asyncio.create_task(desk.run("modest", work, "modest")) for _ in range(3)]
+        await asyncio.gather(*modest)
+        before = order.count("greedy")
+        await asyncio.gather(*greedy)
+        desk.close()
+        return before
+
+    assert asyncio.run(all_of_it()) <= 14  # some five before the other came, then by turns
+    assert order.count("modest") == 3 and len(order) == 33
+
+
+def test_what_waits_is_bounded_and_errors_come_back():
+    async def all_of_it():
+        desk = Desk(1)
+        hold = threading.Event()
+        waiting = [asyncio.create_task(desk.run("a", hold.wait)) for _ in range(limits.WAITING)]
+        await asyncio.sleep(0.05)
+        waiting.append(asyncio.create_task(desk.run("a", hold.wait)))  # one is under way
+        await asyncio.sleep(0.05)
+        with pytest.raises(BusyError):
+            await desk.run("a", hold.wait)
+        other = asyncio.create_task(desk.run("b", int, "x"))
+        hold.set()
+        with pytest.raises(ValueError, match="invalid literal"):
+            await other
+        await asyncio.gather(*waiting)
+        desk.close()
+
+    asyncio.run(all_of_it())
+
+
+# -- results -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_evaluations_are_kept_and_listed(client, command, solved_home):
+    code, _, _ = command("evaluate", "greedy", "random", "--board", "3x2", "--games", "50")
+    assert code == 0
+    (found,) = client.get("/api/results").json()
+    assert [each["player"] for each in found["results"]] == ["greedy", "random"]
+    assert found["results"][0]["regret_per_game"]["mean"] > 0
+    whole = client.get(f"/api/results/{found['name']}").json()
+    (greedy, _) = whole["results"]
+    assert len(greedy["quantiles"]) == 101 and greedy["quantiles"][50] == greedy["score"]["median"]
+    kept = solved_home / "results" / f"{found['name']}.json"
+    text = kept.read_text()
+    kept.write_text(text[: len(text) // 2])
+    assert client.get("/api/results").json() == []
+    kept.write_text(text)
+
+
+# -- everything, garbled -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_nothing_that_fits_the_description_is_an_error_of_the_server(address):
+    """Requests made up from the interface's own description."""
+    import schemathesis
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis import strategies as st
+    from schemathesis.generation import GenerationMode
+
+    schema = schemathesis.openapi.from_url(f"{address}/api/openapi.json")
+    cases = [each.ok() for each in schema.get_all_operations()]
+    assert {case.path for case in cases} >= {"/api/analyse", "/api/reach", "/api/review"}
+    quiet = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+    def ask(case):
+        answer = case.call(base_url=address, timeout=60)
+        assert answer.status_code < 500, answer.text
+        if answer.status_code >= 400:
+            assert "\n" not in answer.json()["detail"]
+        else:
+            case.validate_response(answer)
+
+    def wrong(operation):
+        return operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
+
+    for operation in cases:
+        quiet(given(st.one_of(operation.as_strategy(), wrong(operation)))(ask))()
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+def test_the_command_says_where_it_is_and_what_is_wrong(command):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, out, err = command("studio", "--port", str(taken.getsockname()[1]))
+    assert code == 2 and out == "" and "--port 0" in err and err.count("\n") == 1
+    code, _, err = command("studio", "--host", "no.such.host.invalid")
+    assert code == 2 and "cannot listen" in err
+
+
+def test_problems_on_request_are_those_of_the_command_line():
+    from lab2048.studio import solving
+
+    assert solving.main([json.dumps(Problem.of("2x2").as_json() | {"objective": "x"})]) == 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from contextlib import contextmanager
 
 import uvicorn
 
+from lab2048.cli_studio import listen
 from lab2048.studio.app import make_app
 from lab2048.studio.guard import Guard
 
@@ -15,7 +15,7 @@ from lab2048.studio.guard import Guard
 @contextmanager
 def serving(names=(), any_address=False):
     """The address of a studio."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = listen("127.0.0.1", 0)
     guarded = Guard(make_app(), names, any_address)
     config = uvicorn.Config(guarded, log_level="error", ws="websockets-sansio", lifespan="on")
     server = uvicorn.Server(config)

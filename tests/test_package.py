@@ -105,6 +105,7 @@ ORDER = [
     "terminal",
     "bench",
     "bench_neural",
+    "bench_studio",
     "options",
     "cli_solve",
     "cli_probe",

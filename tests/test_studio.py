@@ -369,6 +369,18 @@ def test_what_waits_is_bounded_and_errors_come_back():
     asyncio.run(all_of_it())
 
 
+@pytest.mark.slow
+def test_a_crowd_is_answered_without_errors(solved_home, monkeypatch):
+    """Fifty clients and twenty that watch; on an idle machine the slowest 1% take 150 ms."""
+    from lab2048 import bench_studio
+
+    monkeypatch.setattr(bench_studio, "SECONDS", 3.0)
+    found = bench_studio.bench_studio()
+    assert found["page"]["bytes"] < 300_000 and found["board"] == "3x2"
+    assert found["crowd"]["errors"] == 0 and found["crowd"]["answers_per_second"] > 50
+    assert found["analyse_ms"]["median"] < 25 and found["crowd"]["p99"] < 1000
+
+
 # -- results -------------------------------------------------------------------------------------
 
 

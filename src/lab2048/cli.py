@@ -338,6 +338,39 @@ def bench_neural(as_json: JsonOption = False) -> None:
     _print_figures(figures, table, as_json)
 
 
+@bench_app.command("studio")
+def bench_studio(as_json: JsonOption = False) -> None:
+    """How fast the studio answers, to one client and to many at once."""
+    from rich.table import Table
+
+    from lab2048 import bench_studio as bench
+    from lab2048.cli_studio import need_server
+
+    need_server()
+    figures = _measured(bench.bench_studio)
+    crowd = figures["crowd"]
+    table = Table("figure")
+    table.add_column("value", justify="right")
+    table.add_row("start, until the address is printed", f"{figures['start_seconds']:.2f} s")
+    page = figures["page"]
+    table.add_row(f"page, {page['files']} files", f"{page['bytes'] / 1000:.0f} kB")
+    table.add_row("  transfer of all", f"{page['transfer_ms']:.0f} ms")
+    table.add_row(
+        f"analysis on {figures['board']}, one client", _milliseconds(figures["analyse_ms"])
+    )
+    many = f"{crowd['clients']} clients, {crowd['watchers']} watching"
+    table.add_row(f"analysis, {many}", _milliseconds(crowd))
+    table.add_row("  answers a second", f"{crowd['answers_per_second']:,}")
+    table.add_row("  frames a second, each watcher", f"{crowd['frames_per_second_a_watcher']}")
+    table.add_row("  errors", str(crowd["errors"]))
+    _print_figures(figures, table, as_json)
+
+
+def _milliseconds(spread: dict[str, Any]) -> str:
+    """A median and what only a hundredth exceeds."""
+    return f"{spread['median']:.1f} ms, 1% above {spread['p99']:.0f} ms"
+
+
 def _measured(bench: Callable[[Callable[[str], object]], dict[str, Any]]) -> dict[str, Any]:
     """The figures of a benchmark, which says meanwhile what it is at."""
     from rich.console import Console

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
+import sys
 import threading
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -13,6 +16,8 @@ import typer
 app = typer.Typer()
 
 PORT = 2048
+SWITCH = 2e-4
+"""Seconds after which a thread that computes lets another go on: answers come before games."""
 
 
 @app.command()
@@ -26,12 +31,9 @@ def studio(
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Play, watch, analyse, review and explore 2048 in the browser."""
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn
-        import websockets  # noqa: F401
-    except ImportError as error:
-        raise ImportError(f"the studio needs {error.name}: pip install 'lab2048[studio]'") from None
+    need_server()
+    import uvicorn
+
     listening = listen(host, port)
     address = address_of(host, listening.getsockname()[1])
     print(f"lab2048 studio: {address}  (Ctrl-C ends it)", flush=True)
@@ -60,17 +62,34 @@ def studio(
         timeout_graceful_shutdown=2,
         limit_concurrency=1000,
     )
+    sys.setswitchinterval(SWITCH)
     threading.Thread(target=warm_up, daemon=True).start()
     with suppress(KeyboardInterrupt):  # which is how it ends
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def need_server() -> None:
+    """An `ImportError` that says what to install, unless it is there."""
+    for name in ("fastapi", "uvicorn", "websockets"):
+        if find_spec(name) is None:
+            raise ImportError(f"the studio needs {name}: pip install 'lab2048[studio]'")
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens, or a `ValueError`."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, where = found[0]
-        listening = socket.create_server(where, family=family, backlog=1024)
+        family, kind, protocol, _, where = found[0]
+        # asyncio sends answers without delay only where the protocol is named
+        listening = socket.socket(family, kind, protocol)
+        try:
+            if os.name == "posix":
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(where)
+            listening.listen(1024)
+        except OSError:
+            listening.close()
+            raise
     except OSError as error:
         raise ValueError(
             f"cannot listen at {host}, port {port}: {error.strerror}; --port 0 takes a free one"

@@ -30,7 +30,7 @@ from lab2048.studio.work import BusyError, Desk
 
 FRAME = 1 / 30
 """Seconds from one frame to the next, at least."""
-SLICE = 0.01
+SLICE = 0.004
 """Seconds that a game takes of a thread at a time."""
 FASTEST = 1000.0
 """Moves a second; beyond that the speed is 0, as fast as it goes."""
@@ -165,19 +165,24 @@ class Watch:
         if single:
             self.steps -= 1
         count = 1 if single else max(1, round(self.speed * FRAME)) if self.speed else 1 << 30
-        while len(game.moves) - before < count and not game.over and self.game is game:
-            await self._ask(self._advance, game, count - (len(game.moves) - before))
-            if time.monotonic() - began > FRAME:
-                break
-        if self.game is not game:
-            return
-        self.thought = await self._ask(self._think, game)
-        if self.game is not game:  # another was started meanwhile
-            return
+        thought = None
+        while thought is None:
+            left = count - (len(game.moves) - before)
+            thought = await self._ask(self._part, game, left, began + FRAME)
+            if self.game is not game:  # another was started meanwhile
+                return
+        self.thought = thought
         made, now = len(game.moves) - before, time.monotonic()
         pace = made / self.speed if self.speed else FRAME
         self.due = max(self.due, began - 0.1) + max(pace, 0.0)
         await self.tell(self._frame(game, made / max(now - began, 1e-6)))
+
+    def _part(self, game: Game, count: int, end: float) -> Opinion | None:
+        """A slice of the moves of a frame; with the last one what the player thinks then."""
+        before = len(game.moves)
+        self._advance(game, count)
+        more = len(game.moves) - before < count and not game.over and time.monotonic() < end
+        return None if more else self._think(game)
 
     def _think(self, game: Game) -> Opinion:
         """What the player thinks of the board."""

@@ -1,0 +1,218 @@
+"""How fast the studio answers: one client, and many at once. The server is a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+from lab2048.bench import Note, machine
+from lab2048.game import Game, Rules, random_move
+from lab2048.solve.problem import Problem
+from lab2048.solve.table import find_table
+
+ASKED = 600
+"""Questions of the client that is alone."""
+CLIENTS, WATCHERS = 50, 20
+SECONDS = 10.0
+WATCHED = ("expectimax", "greedy", "mcts", "montecarlo", "random")
+"""Who is watched, on 4x4 as fast as it goes."""
+LOADS = 15
+
+
+def bench_studio(note: Note = lambda text: None) -> dict[str, Any]:
+    """Every figure of `lab2048 bench studio`."""
+    board = "3x3" if find_table(Problem.of("3x3")) is not None else "3x2"
+    note("the start")
+    with studio() as (port, started):
+        return asyncio.run(_measure(port, board, started, note))
+
+
+@contextlib.contextmanager
+def studio() -> Iterator[tuple[int, float]]:
+    """The port of a studio that runs, and the seconds until it said where it is."""
+    began = time.perf_counter()
+    run = [sys.executable, "-m", "lab2048", "studio", "--port", "0"]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        found = re.search(rb":([0-9]+) ", process.stdout.readline())
+        if found is None:
+            raise ValueError("the studio did not start; `lab2048 studio` tells why")
+        started = time.perf_counter() - began
+        try:
+            yield int(found[1]), started
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+async def _measure(port: int, board: str, started: float, note: Note) -> dict[str, Any]:
+    """All that is measured against a studio at a port."""
+    paths = [_question(board, seed) for seed in range(200)]
+    async with Connection(port) as client:
+        note("what has to be compiled")
+        await client.get("/api/players")
+        for path in paths:  # what is asked first decodes a part of the table
+            await client.get(path)
+        note("the page")
+        page = await _page(client)
+        note("one client")
+        alone = [await client.timed(paths[i % len(paths)]) for i in range(ASKED)]
+    note("many clients")
+    await _watched(port, 1, len(WATCHED), lambda frames: None)  # what has to be compiled is, then
+    crowd = await _crowd(port, paths)
+    return {
+        "board": board,
+        "start_seconds": round(started, 3),
+        "page": page,
+        "analyse_ms": _spread(alone),
+        "crowd": {"clients": CLIENTS, "watchers": WATCHERS, "seconds": SECONDS, **crowd},
+        "machine": machine(),
+    }
+
+
+def _question(board: str, seed: int) -> str:
+    """A question about a position out of a random game."""
+    rules = Rules.parse(board)
+    game = Game(rules, seed)
+    for _ in range(5 + seed % 40):
+        before = game.board
+        game.play(random_move(before, game.own_word))
+        if game.over:
+            break
+    position = before if game.over else game.board
+    return f"/api/analyse?board={position.hex}&rules={board}"
+
+
+def _spread(seconds: list[float]) -> dict[str, float]:
+    """Median and tail of times, in milliseconds."""
+    ordered = sorted(seconds)
+    tail = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
+    return {"median": round(1e3 * statistics.median(ordered), 2), "p99": round(1e3 * tail, 2)}
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+async def _page(client: Connection) -> dict[str, Any]:
+    """What the first view consists of, and the time until all of it has come."""
+    names = {"/play": b""}
+    todo = ["/play", "/static/play.js"]
+    while todo:
+        path = todo.pop()
+        names[path] = body = await client.get(path)
+        found = re.findall(rb'(?:src|href)="(/static/[^"]+)"', body)
+        found += [b"/static/" + name for name in re.findall(rb'from "\./([a-z]+\.js)"', body)]
+        todo += [each.decode() for each in found if each.decode() not in {*names, *todo}]
+    times = []
+    for _ in range(LOADS):
+        began = time.perf_counter()
+        for path in names:
+            await client.get(path)
+        times.append(time.perf_counter() - began)
+    size = sum(map(len, names.values()))
+    seconds = round(1e3 * statistics.median(times), 1)
+    return {"files": len(names), "bytes": size, "transfer_ms": seconds}
+
+
+# -- many at once ----------------------------------------------------------------------------------
+
+
+async def _crowd(port: int, paths: list[str]) -> dict[str, Any]:
+    """Clients that ask one question after the other, while others watch."""
+    end = time.perf_counter() + SECONDS
+    seconds: list[float] = []
+    errors = frames = 0
+
+    def seen(count: int) -> None:
+        nonlocal frames
+        frames += count
+
+    async def ask(number: int) -> None:
+        nonlocal errors
+        async with Connection(port) as client:
+            for i in range(10**9):
+                if time.perf_counter() > end:
+                    return
+                try:
+                    seconds.append(await client.timed(paths[(number * 7 + i) % len(paths)]))
+                except (OSError, ValueError):
+                    errors += 1
+                    return
+
+    watching = asyncio.create_task(_watched(port, SECONDS, WATCHERS, seen))
+    await asyncio.gather(*(ask(number) for number in range(CLIENTS)))
+    errors += await watching
+    return {
+        **_spread(seconds),
+        "answers_per_second": round(len(seconds) / SECONDS),
+        "frames_per_second_a_watcher": round(frames / SECONDS / WATCHERS, 1),
+        "errors": errors,
+    }
+
+
+async def _watched(port: int, seconds: float, count: int, seen: Callable[[int], None]) -> int:
+    """Watch so many games for a while; how many of the watchers met an error."""
+    from websockets.asyncio.client import connect
+
+    async def watch(number: int) -> int:
+        order = {"do": "start", "rules": "4x4", "speed": 0, "seed": number}
+        order["player"] = WATCHED[number % len(WATCHED)]
+        end = None
+        async with connect(f"ws://127.0.0.1:{port}/api/watch") as link:
+            await link.send(json.dumps(order))
+            while end is None or time.perf_counter() < end:
+                frame = json.loads(await link.recv())
+                end = end or time.perf_counter() + seconds
+                if "error" in frame:
+                    return 1
+                seen(1)
+                if frame["over"]:
+                    order["seed"] = int(str(order["seed"])) + count
+                    await link.send(json.dumps(order))
+        return 0
+
+    return sum(await asyncio.gather(*(watch(number) for number in range(count))))
+
+
+class Connection:
+    """A client that costs little: one connection, one question at a time."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    async def __aenter__(self) -> Connection:
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self.writer.close()
+
+    async def timed(self, path: str) -> float:
+        """Seconds until an answer is there."""
+        began = time.perf_counter()
+        await self.get(path)
+        return time.perf_counter() - began
+
+    async def get(self, path: str) -> bytes:
+        """The body of an answer; a `ValueError` if it is not 200."""
+        host = f"Host: 127.0.0.1:{self.port}"
+        self.writer.write(f"GET {quote(path, safe='/?=&+')} HTTP/1.1\r\n{host}\r\n\r\n".encode())
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise ValueError(f"{path} was answered with {head[:40]!r}")
+        length = re.search(rb"content-length: ([0-9]+)", head.lower())
+        assert length is not None
+        return await self.reader.readexactly(int(length[1]))

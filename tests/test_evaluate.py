@@ -157,6 +157,25 @@ def test_parquet_holds_the_same_games(command, games, tmp_path):
     assert code == 2 and len(without_compiling(err)) == 1 and "games.parquet" in err
 
 
+@pytest.mark.parametrize("name", ["games.jsonl", "games.parquet"])
+def test_a_game_may_begin_anywhere(command, tmp_path, name):
+    from lab2048.game import Board, Game, Rules
+    from lab2048.records import Record, read_records, write_records
+
+    start = Board.parse("16 4 / 2 8 / . 2")
+    games = [Game(Rules(3, 2), 1), Game(Rules(3, 2), 2, start=start)]
+    for game in games:
+        while not game.over:
+            game.play(game.board.legal_moves[0])
+    records = [Record.of(game, "me") for game in games]
+    write_records(records, tmp_path / name)
+    assert list(read_records(tmp_path / name)) == records
+    turns = list(records[1].turns())
+    assert (turns[0].board, turns[-1].next) == (start, games[1].board)
+    assert len(records[1].spawns) == 2 * len(records[1].moves)
+    assert command("replay", str(tmp_path / name))[0] == 0
+
+
 # -- stopped on the way ------------------------------------------------------------------------
 
 LONG = ("evaluate", "montecarlo:rollouts=30", "--board", "4x4", "--games", "12", "--seed", "5")

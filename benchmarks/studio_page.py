@@ -16,7 +16,8 @@ from lab2048.bench_studio import studio
 
 LOADS = 15
 DRAWN = """() => new Promise((resolve) => {
-  const look = () => document.querySelector(".board .tile") ? resolve(performance.now()) : requestAnimationFrame(look);
+  const look = () => document.querySelector(".board .tile")
+    ? resolve(performance.now()) : requestAnimationFrame(look);
   look();
 })"""
 

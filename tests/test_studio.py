@@ -15,6 +15,7 @@ from studio import serving
 
 from lab2048 import analysis
 from lab2048.game import Board, Direction, Game, Rules
+from lab2048.players import PLAYERS, player_class
 from lab2048.records import Record
 from lab2048.solve.problem import Problem
 from lab2048.solve.table import Table
@@ -51,7 +52,7 @@ def test_an_analysis_is_the_object_of_probe(client, made):
         thoughts = analysis.opinions(board, rules, ["greedy", "random"])
         wanted = analysis.as_json(board, rules, table, "down", thoughts)
         exact = table.moves(board)
-    assert found.pop("note") is None
+    assert found.pop("note") is None and found.pop("solvable") is False
     assert found == json.loads(json.dumps(wanted))
     for direction in Direction:
         legal = direction in exact
@@ -127,11 +128,21 @@ def test_a_large_board_is_not_solved_on_request(client):
 
 def test_only_so_many_tables_are_made_on_request(client, monkeypatch):
     monkeypatch.setattr("lab2048.studio.library.SOLVES", 0)
-    found = client.post("/api/tables", json={"board": "2x3"})
+    found = client.post("/api/tables", json={"board": "2x3", "p4": 0.3})
     assert found.status_code == 400 and "as many as it may" in found.json()["detail"]
 
 
+HARMLESS = {"c1", "c2", "cells", "cutoff", "gamma"}
+"""Options with a number that does not make a move take longer."""
+
+
 def test_all_that_a_request_may_ask_for_is_bounded():
+    for name in PLAYERS:
+        for each in player_class(name).options():
+            number = each.default is None or isinstance(each.default, int | float)
+            mcts_depth = (name, each.name) == ("mcts", "depth")  # simulations are what counts
+            if number and each.name not in HARMLESS and not mcts_depth:
+                assert (name, each.name) in limits.MOST
     for name, option in limits.MOST:
         value = limits.MOST[name, option]
         text = f"{2 * value}s" if option == "time" else str(int(2 * value))
@@ -153,7 +164,7 @@ def reviewed(client, record, judge=None):
 def test_a_review_is_that_of_the_command(client, tmp_path, solved_home):
     record = Record.of(a_game(Rules(3, 2), 5), "me")
     lines = reviewed(client, record)
-    assert lines[0] == {"judge": "perfect play", "moves": len(record.moves)}
+    assert lines[0] == {"judge": "perfect play", "points": True, "moves": len(record.moves)}
     path = tmp_path / "game.jsonl"
     path.write_text(record.to_json() + "\n")
     told = json.loads(run_command("review", str(path), "--json").stdout)
@@ -190,15 +201,15 @@ def test_a_game_that_is_none_is_refused(client, change, why):
     assert found.status_code == 400 and why in found.json()["detail"]
 
 
-def watch(address, *orders):
-    """Messages of a game that is watched until it is over, or there is an error."""
+def watch(address, *orders, until=1):
+    """Messages of a game that is watched, until there was so often an end or an error."""
     from websockets.sync.client import connect
 
     found = []
     with connect(address.replace("http", "ws") + "/api/watch") as link:
         for order in orders:
             link.send(order if isinstance(order, str) else json.dumps(order))
-        while not (found and (found[-1].get("over") or found[-1].get("error"))):
+        while sum(bool(each.get("over") or each.get("error")) for each in found) < until:
             found.append(json.loads(link.recv(timeout=60)))
     return found
 
@@ -242,6 +253,27 @@ def test_a_watched_game_goes_on_where_it_was(address):
 )
 def test_an_order_that_makes_no_sense_is_answered(address, order, why):
     assert why in watch(address, order)[-1]["error"]
+    good = {"do": "start", "rules": "3x2", "player": "greedy", "seed": 1, "speed": 0}
+    last = watch(address, good, order, until=2)  # and the game that is under way goes on
+    assert any(why in each.get("error", "") for each in last) and any("over" in e for e in last)
+
+
+def test_who_leaves_ends_the_game(address, monkeypatch):
+    """Also one that is still far from where it is to be shown from."""
+    from websockets.sync.client import connect
+
+    made = []
+    choose = watching.Run._advance
+    monkeypatch.setattr(watching.Run, "_advance", lambda *a: (made.append(1), choose(*a)))
+    order = {"do": "start", "rules": "4x4", "player": "expectimax:time=100ms", "skip": 100000}
+    with connect(address.replace("http", "ws") + "/api/watch") as link:
+        link.send(json.dumps(order))
+        while len(made) < 3:
+            time.sleep(0.05)
+    time.sleep(1)
+    before = len(made)
+    time.sleep(1)
+    assert len(made) == before
 
 
 def test_watched_games_are_limited_and_idle_ones_dropped(address, monkeypatch):
@@ -253,7 +285,7 @@ def test_watched_games_are_limited_and_idle_ones_dropped(address, monkeypatch):
     with connect(where) as first:
         time.sleep(0.1)
         with connect(where) as second:
-            assert "as many as there may be" in json.loads(second.recv(timeout=10))["error"]
+            assert "as there may be" in json.loads(second.recv(timeout=10))["error"]
         assert "nothing was asked" in json.loads(first.recv(timeout=10))["error"]
 
 
@@ -267,9 +299,15 @@ def test_only_its_own_page_may_ask(client, address):
     assert client.get("/api/tables", headers={"origin": "null"}).status_code == 403
     assert client.get("/", headers={"host": "evil.example"}).status_code == 421
     assert client.get("/", headers={"host": "127.0.0.1.evil.example:80"}).status_code == 421
+    assert raw_status(client.base_url, "/api", "Host: evil.example\r\n") == 400
+    assert client.get("/", headers={"host": "[::1].evil"}).status_code == 421
+    near = {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"}  # another port's picture
+    assert client.get("/api/tables", headers=near).status_code == 403
     cross = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
     assert client.get("/api/tables", headers=cross).status_code == 403
-    assert client.get("/", headers={**cross, "sec-fetch-mode": "navigate"}).status_code == 200
+    framed = {**cross, "sec-fetch-mode": "navigate"}
+    assert client.get("/", headers=framed).status_code == 200
+    assert client.get("/api/tables", headers=framed).status_code == 403
 
 
 def test_a_socket_of_another_site_is_refused(address):
@@ -315,8 +353,15 @@ def test_pages_have_a_policy_without_inline_script(client):
     for path in STATIC.iterdir():
         found = client.get(f"/static/{path.name}")
         assert found.status_code == 200 and found.headers["x-content-type-options"] == "nosniff"
-    assert client.get("/static/../app.py").status_code == 404
-    assert client.get("/static/..%2fapp.py").status_code == 404
+    for path in ("/static/../app.py", "/static/..%2fapp.py"):
+        assert raw_status(client.base_url, path) == 404
+
+
+def raw_status(address, path, more=""):
+    """The status of an answer to a path, and headers, just as they are given."""
+    with socket.create_connection((address.host, address.port)) as link:
+        link.sendall(f"GET {path} HTTP/1.1\r\n{more}Host: {address.host}\r\n\r\n".encode())
+        return int(link.recv(100).split()[1])
 
 
 def test_tiles_have_the_colours_of_everything_else(client):
@@ -349,6 +394,66 @@ def test_who_asks_for_much_does_not_keep_others_waiting():
     assert order.count("modest") == 3 and len(order) == 33
 
 
+def test_who_asks_for_little_is_served_before_who_asks_for_much():
+    """Each asks for one thing at a time, as browsers do."""
+
+    async def all_of_it():
+        desk = Desk(1)
+        end = time.monotonic() + 1.5
+        waited = []
+
+        async def heavy(name):
+            while time.monotonic() < end:
+                await desk.run(name, time.sleep, 0.02)
+
+        async def light():
+            while time.monotonic() < end:
+                began = time.monotonic()
+                await desk.run("light", time.sleep, 0.001)
+                waited.append(time.monotonic() - began)
+                await asyncio.sleep(0.005)
+
+        await asyncio.gather(light(), *(heavy(f"heavy {i}") for i in range(10)))
+        desk.close()
+        return sorted(waited)[len(waited) // 2]
+
+    assert asyncio.run(all_of_it()) < 0.1  # by turns it would be 0.2
+
+
+def test_what_nobody_waits_for_is_not_done():
+    done = []
+
+    async def all_of_it():
+        desk = Desk(1)
+        first = asyncio.create_task(desk.run("a", time.sleep, 0.2))
+        await asyncio.sleep(0.05)
+        tasks = [asyncio.create_task(desk.run("b", done.append, i)) for i in range(5)]
+        await asyncio.sleep(0.05)
+        for task in tasks[:4]:
+            task.cancel()
+        await first
+        await tasks[4]
+        desk.close()
+        with pytest.raises(BusyError):
+            await desk.run("a", int)
+
+    asyncio.run(all_of_it())
+    assert done == [4]
+
+
+def test_an_answer_that_nobody_waits_for_is_given_up(address, client):
+    slow = "/api/analyse?rules=4x4&board=1200000000000000&player=expectimax:time=1s"
+    client.get("/api/analyse?rules=4x4&board=1200000000000000&player=expectimax")
+    where = address.removeprefix("http://").split(":")
+    for _ in range(30):
+        with socket.create_connection((where[0], int(where[1]))) as link:
+            link.sendall(f"GET {slow} HTTP/1.1\r\nHost: {':'.join(where)}\r\n\r\n".encode())
+            time.sleep(0.01)
+    began = time.monotonic()
+    assert client.get("/api/tables").status_code == 200
+    assert time.monotonic() - began < 10  # thirty seconds, by two threads, if all were done
+
+
 def test_what_waits_is_bounded_and_errors_come_back():
     async def all_of_it():
         desk = Desk(1)
@@ -371,14 +476,13 @@ def test_what_waits_is_bounded_and_errors_come_back():
 
 @pytest.mark.slow
 def test_a_crowd_is_answered_without_errors(solved_home, monkeypatch):
-    """Fifty clients and twenty that watch; on an idle machine the slowest 1% take 150 ms."""
+    """Fifty clients and twenty that watch; how fast that is, is in docs/results.md."""
     from lab2048 import bench_studio
 
     monkeypatch.setattr(bench_studio, "SECONDS", 3.0)
     found = bench_studio.bench_studio()
     assert found["page"]["bytes"] < 300_000 and found["board"] == "3x2"
     assert found["crowd"]["errors"] == 0 and found["crowd"]["answers_per_second"] > 50
-    assert found["analyse_ms"]["median"] < 25 and found["crowd"]["p99"] < 1000
 
 
 # -- results -------------------------------------------------------------------------------------
@@ -396,9 +500,15 @@ def test_evaluations_are_kept_and_listed(client, command, solved_home):
     assert len(greedy["quantiles"]) == 101 and greedy["quantiles"][50] == greedy["score"]["median"]
     kept = solved_home / "results" / f"{found['name']}.json"
     text = kept.read_text()
-    kept.write_text(text[: len(text) // 2])
-    assert client.get("/api/results").json() == []
-    kept.write_text(text)
+    odd = [
+        '{"format": 1, "results": [1]}',
+        text[: len(text) // 2],
+        text.replace('"games": 50', '"games": NaN'),
+    ]
+    for damaged in odd:
+        kept.write_text(damaged)
+        assert client.get("/api/results").json() == []
+    kept.unlink()
 
 
 # -- everything, garbled -------------------------------------------------------------------------
@@ -443,7 +553,8 @@ def test_the_command_says_where_it_is_and_what_is_wrong(command):
     assert code == 2 and "cannot listen" in err
 
 
-def test_problems_on_request_are_those_of_the_command_line():
+def test_a_problem_that_makes_no_sense_is_one_line(capsys):
     from lab2048.studio import solving
 
     assert solving.main([json.dumps(Problem.of("2x2").as_json() | {"objective": "x"})]) == 1
+    assert "an objective is" in capsys.readouterr().err

@@ -23,23 +23,35 @@ class Opinion(NamedTuple):
     """Of the legal moves; empty for a player that only chooses."""
     choice: Direction | None
     """The move it makes; None if there is none."""
+    points: bool = False
+    """Whether the values are expected scores."""
 
 
 def opinion(player: Player, board: Board, word: int = 0) -> Opinion:
     """What a player thinks of a position; one that draws does so with this random word."""
-    from lab2048.player import PlayerError
+    from lab2048.player import Player, PlayerError
 
     if board.is_terminal:
-        return Opinion(player.spec, player.meaning, {}, None)
+        return Opinion(player.spec, player.meaning, {}, None, player.points)
     try:
         values = player.values(board, word)
     except PlayerError:  # one that only chooses
         values = {}
-    if values and player.timed:  # asked again, it may think otherwise
-        choice = max(values, key=lambda direction: values[direction])
+    if values and type(player).choose_many is Player.choose_many:
+        choice = _pick(player, values, word)  # asked again, it would take as long once more
     else:
         choice = player.choose(board, word)
-    return Opinion(player.spec, player.meaning, values, choice)
+    return Opinion(player.spec, player.meaning, values, choice, player.points)
+
+
+def _pick(player: Player, values: dict[Direction, float], word: int) -> Direction:
+    """The move that a player makes with these values."""
+    import numpy as np
+
+    from lab2048.choice import pick
+
+    found = np.array([[values.get(d, np.nan) for d in Direction]])
+    return Direction(int(pick(found, np.array([word], np.uint64), player.splits, player.tie)[0]))
 
 
 def opinions(board: Board, rules: Rules, specs: Sequence[str]) -> list[Opinion]:
@@ -108,6 +120,7 @@ def opinion_json(opinion: Opinion) -> dict[str, Any]:
     """What a player thinks, with null for what is illegal, or minus infinity."""
     return {
         "meaning": opinion.meaning,
+        "points": opinion.points,
         "values": {
             str(d): value if value is not None and math.isfinite(value) else None
             for d, value in ((d, opinion.values.get(d)) for d in Direction)

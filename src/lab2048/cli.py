@@ -27,6 +27,7 @@ from lab2048 import (
 )
 from lab2048.game import P4
 from lab2048.options import BoardOption, FourOption, GammaOption, JsonOption, SeedOption
+from lab2048.wording import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -110,7 +111,7 @@ class Unheard:
 
 def _fail(message: str, code: int) -> NoReturn:
     """End with a message of one line."""
-    print("lab2048: " + " ".join(message.split()), file=sys.stderr)
+    print(f"lab2048: {one_line(message)}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -89,12 +89,13 @@ def review(
 ) -> None:
     """Go through a game move by move: what each was worth, and the largest mistakes.
 
-    The judge is the table of the solved board, or else a player: expectimax if none is named.
+    The judge is the table of the solved board, or else a player: the one that is named, the n-tuple
+    network of the package where there is one for the board, or expectimax.
     """
     from lab2048.home import check_target
     from lab2048.players import make_player
     from lab2048.records import RecordError
-    from lab2048.review import REVIEWER
+    from lab2048.review import usual_judge
 
     if by is not None and table is not None:
         raise ValueError("a game is judged by a table or by a player, not by both")
@@ -108,8 +109,10 @@ def review(
             judge = table_for(record.rules, table)
             if judge is not None:
                 stack.enter_context(judge)
+                if table is None and record.start is not None and record.start not in judge:
+                    judge = None  # no game comes to where this one began
         if judge is None:
-            judge = make_player(by or REVIEWER, record.rules)
+            judge = make_player(by or usual_judge(record.rules), record.rules)
             name = judge.spec
         from lab2048.review import review as go_through
         from lab2048.review import summary

@@ -50,12 +50,14 @@ def studio(
     from lab2048.studio.limits import MESSAGE
 
     names = [] if is_loopback(host) else [host, socket.gethostname(), socket.getfqdn()]
-    guarded = Guard(make_app(), names, any_address=not is_loopback(host))
+    app = make_app()
+    guarded = Guard(app, names, any_address=not is_loopback(host))
     config = uvicorn.Config(
         guarded,
         log_level="warning",
         access_log=False,
         server_header=False,
+        http="h11",  # which bounds the size of headers
         ws="websockets-sansio",
         ws_max_size=4 * MESSAGE,
         timeout_keep_alive=30,
@@ -65,7 +67,15 @@ def studio(
     sys.setswitchinterval(SWITCH)
     threading.Thread(target=warm_up, daemon=True).start()
     with suppress(KeyboardInterrupt):  # which is how it ends
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        end = server.shutdown
+
+        async def shutdown(sockets: list[socket.socket] | None = None) -> None:
+            app.state.desk.close()  # or answers would be waited for
+            await end(sockets)
+
+        server.shutdown = shutdown  # type: ignore[method-assign]
+        server.run(sockets=[listening])
 
 
 def need_server() -> None:

@@ -42,6 +42,11 @@ def text_colour(rank: int) -> Colour:
     return (75, 65, 55) if rank <= 6 else (255, 255, 255)
 
 
+def css(colour: Colour) -> str:
+    """A colour as a style sheet has it."""
+    return f"rgb({', '.join(map(str, colour))})"
+
+
 COLOURS = (
     "#0072b2",
     "#d55e00",

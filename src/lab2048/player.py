@@ -118,6 +118,11 @@ class Player:
         return False
 
     @property
+    def points(self) -> bool:
+        """Whether its values are expected scores, so that a difference is a loss in points."""
+        return False
+
+    @property
     def splits(self) -> bool:
         """Whether it draws among moves that are equally good."""
         return getattr(self, "ties", "first") == "split"

@@ -56,8 +56,7 @@ class Record:
     @classmethod
     def of(cls, game: Game, player: str) -> Record:
         """The record of a game."""
-        spawns = "".join(f"{cell:x}{rank}" for cell, rank in game.spawns)
-        moves = "".join(str(int(move)) for move in game.moves)
+        moves, spawns = moves_text(game.moves), spawns_text(game.spawns)
         return cls(
             game.rules,
             player,
@@ -112,7 +111,7 @@ class Record:
 
     def turns(self) -> Iterator[Turn]:
         """Replay the game, move by move; a `RecordError` where it is not by the rules."""
-        first = 0 if self.start else 2
+        first = 2 if self.start is None else 0
         if len(self.spawns) != 2 * (len(self.moves) + first):
             raise RecordError(
                 f"{len(self.moves)} moves need {len(self.moves) + first} spawns, "
@@ -148,6 +147,16 @@ class Record:
             return board.place(cell, rank)
         except (ValueError, IndexError):
             raise RecordError(f"spawn {number + 1}, {text!r}, is not possible on {board}") from None
+
+
+def moves_text(moves: Iterable[int]) -> str:
+    """Moves as a record has them."""
+    return "".join(str(int(move)) for move in moves)
+
+
+def spawns_text(spawns: Iterable[tuple[int, int]]) -> str:
+    """Spawns, cell and rank of each, as a record has them."""
+    return "".join(f"{cell:x}{rank}" for cell, rank in spawns)
 
 
 def _reason(error: Exception) -> str:

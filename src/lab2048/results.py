@@ -42,7 +42,7 @@ def keep_results(results: Sequence[dict[str, Any]], arguments: Sequence[str]) ->
     }
     name = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
     path = results_folder() / f"{name}.json"
-    write_atomically(path, json.dumps(found) + "\n")
+    write_atomically(path, json.dumps(found, allow_nan=False) + "\n")
     return path
 
 
@@ -59,12 +59,22 @@ def read_results(name: str) -> dict[str, Any] | None:
     if not _NAME.fullmatch(name):
         return None
     try:
-        found = json.loads((results_folder() / f"{name}.json").read_text("utf-8"))
-        if found["format"] != FORMAT or not isinstance(found["results"], list):
+        found = _plain_json((results_folder() / f"{name}.json").read_text("utf-8"))
+        rows = all("player" in row and "quantiles" in row for row in found["results"])
+        if found["format"] != FORMAT or not rows:
             return None
+        return {"name": name, **{key: found[key] for key in ("made", "command", "results")}}
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
-    return {"name": name, **found}
+
+
+def _plain_json(text: str) -> Any:
+    """What a text holds; a `ValueError` if it has numbers that are none, as Python would write."""
+
+    def refuse(number: str) -> float:
+        raise ValueError(f"{number} is no number")
+
+    return json.loads(text, parse_constant=refuse)
 
 
 # -- surveys -------------------------------------------------------------------------------------
@@ -75,15 +85,21 @@ def survey_folder(name: str) -> Path:
     return home() / "surveys" / name
 
 
+def survey_file(name: str) -> Path:
+    """The survey of a table, if there is one."""
+    return survey_folder(name) / "survey.json"
+
+
 def keep_survey(found: dict[str, Any], name: str, folder: Path | None = None) -> None:
     """Keep a survey, where that of a table is unless a folder is given."""
-    write_atomically((folder or survey_folder(name)) / "survey.json", json.dumps(found) + "\n")
+    path = survey_file(name) if folder is None else folder / "survey.json"
+    write_atomically(path, json.dumps(found) + "\n")
 
 
 def read_survey(name: str) -> dict[str, Any] | None:
     """The survey of a table; None if there is none, or it is damaged."""
     try:
-        found = json.loads((survey_folder(name) / "survey.json").read_text("utf-8"))
+        found = _plain_json(survey_file(name).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lab2048.game import Board, Direction
+from lab2048.game import Board, Direction, Rules
+from lab2048.learn.files import shipped
 from lab2048.player import Floats, Player
 from lab2048.records import Record, RecordError, Turn
 from lab2048.solve.optimal import even_out
 from lab2048.solve.table import Table
 
-REVIEWER = "expectimax:depth=3"
-"""Who judges a game on a board that is not solved."""
 WORST = 5
 AT_ONCE = 1 << 20
 """Moves that are judged at a time."""
@@ -38,28 +37,29 @@ class Step(NamedTuple):
     """All regret so far, this move's included."""
 
 
+def usual_judge(rules: Rules) -> str:
+    """Who judges games on a board that is not solved: a strong network, where there is one."""
+    return "ntuple" if shipped("ntuple", rules.name).exists() else "expectimax"
+
+
 def review(record: Record, judge: Table | Player) -> list[Step]:
     """Every move of a game, with what the judge says about it."""
-    return [step for part in review_parts(record, judge) for step in part]
+    return list(review_steps(record, judge, AT_ONCE))
 
 
-def review_parts(
-    record: Record, judge: Table | Player, size: int = AT_ONCE
-) -> Iterator[list[Step]]:
-    """The same, so many moves at a time; whether the game is by the rules is known at the first."""
+def review_steps(record: Record, judge: Table | Player, size: int = 1) -> Iterator[Step]:
+    """The same, one after the other; so many are judged at a time."""
     turns = list(record.turns())
     loss = 0.0
     for begin in range(0, len(turns), size):
         part = turns[begin : begin + size]
-        steps: list[Step] = []
         for number, (turn, q) in enumerate(zip(part, _values(part, judge), strict=True), begin + 1):
             best, least = float(np.nanmax(q)), float(np.nanmin(q))
             regret = best - float(q[turn.move])
             loss += regret
             first = turn.move if regret == 0 else Direction(int(np.nanargmax(q)))
             facts = turn.board, turn.move, first, best, regret, best - least, loss
-            steps.append(Step(number, *facts))
-        yield steps
+            yield Step(number, *facts)
 
 
 def _values(turns: Sequence[Turn], judge: Table | Player) -> Floats:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from lab2048.game import Board
 from lab2048.home import write_atomically
-from lab2048.palette import text_colour, tile_colour
+from lab2048.palette import css, text_colour, tile_colour
 from lab2048.records import Record
 from lab2048.report import PAGE, page_facts, svg
 from lab2048.review import Step, summary, worst
@@ -72,15 +72,11 @@ def _board(board: Board) -> str:
         cells = []
         for c, tile in enumerate(tiles):
             rank = board.ranks[r * board.cols + c]
-            back, front = (_rgb(colour(rank)) for colour in (tile_colour, text_colour))
+            back, front = (css(colour(rank)) for colour in (tile_colour, text_colour))
             look = f"background:{back};color:{front};width:3.2rem;height:3.2rem;text-align:center"
             cells.append(f'<td style="{look};border:3px solid #fff">{tile or ""}</td>')
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return f"<table>{''.join(rows)}</table>"
-
-
-def _rgb(colour: tuple[int, int, int]) -> str:
-    return f"rgb{colour}"
 
 
 def _moves(steps: Sequence[Step]) -> str:

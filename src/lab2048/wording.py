@@ -48,6 +48,11 @@ def precise(value: float) -> str:
     return f"{value:,.4f}" if abs(value) >= 0.01 or value == 0 else f"{value:.3g}"
 
 
+def one_line(thing: object) -> str:
+    """A text, or what an error says, without line breaks."""
+    return " ".join(str(thing).split())
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """A hint: the nearest of some words, or all of them."""
     near = difflib.get_close_matches(word, words, n=1)

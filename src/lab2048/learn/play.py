@@ -281,6 +281,7 @@ class NTuple(Searcher):
     name = "ntuple"
     about = "the best move by a network that has learnt the values of boards"
     meaning = "expected score from here (of the board as it is seen), as far as the network knows"
+    points = True
 
     given: Stored | None = field(default=None, repr=False)
     """A network that is not in a file; it has no name then."""

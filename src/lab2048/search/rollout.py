@@ -108,6 +108,10 @@ class MonteCarlo(Player):
     def draws(self) -> bool:
         return True
 
+    @property
+    def points(self) -> bool:
+        return self.backup == "score"
+
     def values_many(self, boards: Words, words: Words) -> Floats:
         out = np.empty((len(boards), 4))
         size = max(1, TOGETHER // (4 * self.rollouts))

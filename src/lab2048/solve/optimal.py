@@ -39,6 +39,10 @@ class Optimal(Player):
     def symmetric(self) -> bool:
         return self.splits
 
+    @property
+    def points(self) -> bool:
+        return self.objective == "score"
+
     def prepare(self) -> None:
         self.table.compile()
         super().prepare()

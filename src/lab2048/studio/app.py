@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import FastAPI, Query, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
@@ -21,22 +23,27 @@ from lab2048 import analysis
 from lab2048.game import P4, Board, Rules
 from lab2048.learn.files import shipped
 from lab2048.notation import SHAPES
-from lab2048.palette import text_colour, tile_colour
+from lab2048.palette import css, text_colour, tile_colour
+from lab2048.player import Player
 from lab2048.players import PLAYERS
 from lab2048.records import Record
 from lab2048.results import list_results, read_results, read_survey
+from lab2048.review import Step, review_steps, summary, usual_judge
 from lab2048.solve.problem import MAX_CELLS, ON_THE_FLY, Problem
-from lab2048.solve.table import Table, command_for, list_tables
+from lab2048.solve.table import Table, command_for
 from lab2048.studio import models
-from lab2048.studio.library import ON_REQUEST, Library, UnsolvedError
-from lab2048.studio.limits import BODY, PLAYERS_AT_ONCE, SPEC, describe_players
+from lab2048.studio.library import Library, UnsolvedError, may_solve, solved_tables
+from lab2048.studio.limits import PLAYERS_AT_ONCE, SPEC, describe_players
 from lab2048.studio.watching import Watches
 from lab2048.studio.work import BusyError, Desk
+from lab2048.wording import one_line
 
 STATIC = files("lab2048.studio") / "static"
 VIEWS = ("play", "watch", "analyse", "review", "results")
-JUDGED = 64
-"""Moves that are judged at a time; then it is somebody else's turn."""
+JUDGED = 0.05
+"""Seconds that moves are judged for at a time; then it is somebody else's turn."""
+JUDGED_BY_TABLE = 64
+"""Moves that are looked up in a table at a time."""
 LONGEST = 100_000
 """Moves of a game that is reviewed."""
 
@@ -57,6 +64,7 @@ PlayersQuery = Annotated[
     list[Annotated[str, Query(max_length=SPEC)]],
     Query(max_length=PLAYERS_AT_ONCE, description="What a player thinks; may be repeated."),
 ]
+T = TypeVar("T")
 Move = Literal["up", "right", "down", "left"]
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -117,7 +125,7 @@ def _answer_errors(app: FastAPI) -> None:
     """Have every error answered with one line."""
 
     def line(status: int, error: object) -> JSONResponse:
-        return JSONResponse({"detail": " ".join(str(error).split())}, status)
+        return JSONResponse({"detail": one_line(error)}, status)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -127,6 +135,8 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
+            return FileResponse(str(STATIC / "index.html"), 404)
         answer = line(error.status_code, error.detail)
         answer.headers.update(error.headers or {})
         return answer
@@ -141,9 +151,32 @@ def _answer_errors(app: FastAPI) -> None:
     async def senseless(request: Request, error: ValueError) -> Response:
         return line(400, error)
 
+    @app.exception_handler(OSError)
+    async def disk(request: Request, error: OSError) -> Response:
+        name = Path(error.filename).name if error.filename else "the data folder"
+        return line(503, f"{name}: {error.strerror}")
+
     @app.exception_handler(ImportError)
     async def missing(request: Request, error: ImportError) -> Response:
         return line(400, error)
+
+
+async def while_there(request: Request, work: Awaitable[T]) -> T:
+    """Wait for work, unless who asked for it goes away; then it is not done."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    task, going = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait((task, going), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise HTTPException(408, "nobody waits for the answer")
+        return task.result()
+    finally:
+        going.cancel()
+        task.cancel()
 
 
 def fresh(found: Any) -> JSONResponse:
@@ -186,9 +219,10 @@ def _add_positions(app: FastAPI) -> None:
             await library.ready_for(spec, game)
             return await desk.run(client_of(request), library.opinion, spec, game, place)
 
-        thoughts = await asyncio.gather(*(ask(spec) for spec in dict.fromkeys(player)))
+        asked = asyncio.gather(*(ask(spec) for spec in dict.fromkeys(player)))
+        thoughts = await while_there(request, asked) if player else []
         found = analysis.as_json(place, game, table, after, thoughts)
-        return fresh({"players": {}, **found, "note": note})
+        return fresh({"players": {}, **found, "note": note, "solvable": may_solve(table, game)})
 
     @app.get("/api/reach", response_model=models.Reach, tags=["positions"])
     async def reach(board: BoardQuery, rules: SizeQuery = None, p4: FourQuery = P4) -> Response:
@@ -201,7 +235,7 @@ def _add_positions(app: FastAPI) -> None:
         note = None
         if missing:
             wanted = Problem.of(game, objective=f"reach:{missing[-1]}")
-            note = f"for more tiles: {command_for(wanted)}"
+            note = f"for the chance of a tile, solve for it once: {command_for(wanted)}"
         elif not chances:
             note = "no game reaches this position"
         shown = {str(tile): chance for tile, chance in chances.items()}
@@ -284,7 +318,11 @@ def _add_collections(app: FastAPI) -> None:
     async def results(request: Request) -> Response:
         """Past evaluations, newest first; without what takes much room."""
         found = await desk.run(client_of(request), list_results)
-        return fresh([_brief(each) for each in found])
+        rows = []
+        for each in found:
+            with suppress(AttributeError, KeyError, TypeError):  # one that somebody has changed
+                rows.append(_brief(each))
+        return fresh(rows)
 
     @app.get("/api/results/{name}", response_model=dict[str, Any], tags=["collections"])
     async def result(request: Request, name: str) -> Response:
@@ -293,30 +331,6 @@ def _add_collections(app: FastAPI) -> None:
         if found is None:
             raise HTTPException(404, "there are no results of that name")
         return fresh(found)
-
-
-def solved_tables() -> list[dict[str, Any]]:
-    """All finished tables."""
-    found = []
-    for folder, facts in list_tables():
-        if isinstance(facts, str):
-            continue
-        try:
-            problem = Problem.from_json(facts)
-            found.append(
-                {
-                    "name": folder.name,
-                    **problem.as_json(),
-                    "states": facts["states"],
-                    "value": facts["value"]["start"],
-                    "bytes": sum(each.stat().st_size for each in folder.iterdir()),
-                    "kept": facts["keep"] == "table",
-                    "surveyed": read_survey(folder.name) is not None,
-                }
-            )
-        except (ValueError, KeyError, TypeError, OSError):  # of another version, or just removed
-            continue
-    return found
 
 
 def _brief(found: dict[str, Any]) -> dict[str, Any]:
@@ -354,7 +368,7 @@ def _add_games(app: FastAPI) -> None:
         tags=["games"],
     )
     async def review(request: Request, wanted: models.GameToReview) -> Response:
-        """Go through a game. The answer is JSON lines: first `{"judge", "moves"}`, then
+        """Go through a game. The answer is JSON lines: first `{"judge", "points", "moves"}`, then
         `{"steps": [...]}` for some moves at a time, last `{"summary"}`, or `{"error"}`."""
         client = client_of(request)
         record = await desk.run(client, checked_record, wanted.game)
@@ -364,7 +378,8 @@ def _add_games(app: FastAPI) -> None:
 
     @app.websocket("/api/watch")
     async def watch(socket: WebSocket) -> None:
-        await watches.serve(socket, client_of(socket))
+        host = socket.client.host if socket.client else ""
+        await watches.serve(socket, client_of(socket), host)
 
 
 def checked_record(found: dict[str, Any]) -> Record:
@@ -380,7 +395,7 @@ def checked_record(found: dict[str, Any]) -> Record:
 
 async def find_judge(
     library: Library, desk: Desk, client: str, record: Record, spec: str | None
-) -> tuple[Any, str]:
+) -> tuple[Table | Player, str]:
     """Who judges a game: the player that was named, or the table, or a usual player."""
     rules = record.rules
     if spec is None and rules.cells <= MAX_CELLS:
@@ -388,37 +403,42 @@ async def find_judge(
         table, _ = await exact_table(library, first, rules)
         if table is not None:
             return table, "perfect play"
-    from lab2048.review import REVIEWER
-
-    spec = spec or REVIEWER
+    spec = spec or usual_judge(rules)
     await library.ready_for(spec, rules)
-    player, _ = await desk.run(client, library.player, spec, rules)
+    player = await desk.run(client, library.player, spec, rules)
     return player, player.spec
 
 
 async def review_lines(
-    desk: Desk, client: str, record: Record, judge: Any, name: str
+    desk: Desk, client: str, record: Record, judge: Table | Player, name: str
 ) -> AsyncIterator[str]:
     """What is told about a game, a line at a time."""
-    from lab2048.review import Step, review_parts, summary
-
-    yield json.dumps({"judge": name, "moves": len(record.moves)}) + "\n"
-    parts: Iterator[list[Step]] = review_parts(record, judge, JUDGED)
+    points = isinstance(judge, Table) or judge.points
+    yield json.dumps({"judge": name, "points": points, "moves": len(record.moves)}) + "\n"
+    left = review_steps(record, judge, JUDGED_BY_TABLE if isinstance(judge, Table) else 1)
     steps: list[Step] = []
     try:
-        while True:
-            part = await desk.run(client, next, parts, None)
-            if part is None:
-                break
+        while part := await desk.run_patiently(client, some_steps, left):
             steps += part
             yield json.dumps({"steps": [_step(step) for step in part]}) + "\n"
-    except (ValueError, BusyError) as error:
-        yield json.dumps({"error": " ".join(str(error).split())}) + "\n"
+    except ValueError as error:
+        yield json.dumps({"error": one_line(error)}) + "\n"
         return
     yield json.dumps({"summary": summary(steps)}) + "\n"
 
 
-def _step(step: Any) -> dict[str, Any]:
+def some_steps(left: Iterator[Step]) -> list[Step]:
+    """As many of the steps that are left as can be judged in a while; at least one."""
+    end = time.perf_counter() + JUDGED
+    found: list[Step] = []
+    for step in left:
+        found.append(step)
+        if time.perf_counter() > end:
+            break
+    return found
+
+
+def _step(step: Step) -> dict[str, Any]:
     found: dict[str, Any] = step._asdict()
     return {**found, "board": step.board.hex, "move": str(step.move), "best": str(step.best)}
 
@@ -442,14 +462,15 @@ def _add_pages(app: FastAPI) -> None:
 
     @app.get("/api", include_in_schema=False)
     async def about() -> Response:
-        limits = {"players": PLAYERS_AT_ONCE, "body": BODY, "solve_cells": ON_REQUEST}
         facts = {
             "name": "lab2048",
             "version": lab2048.__version__,
             "players": list(PLAYERS),
+            "most_players": PLAYERS_AT_ONCE,
+            "solved_at_once": ON_THE_FLY,
             "networks": [f"{r}x{c}" for r, c in SHAPES if shipped("ntuple", f"{r}x{c}").exists()],
         }
-        return fresh({**facts, "limits": {**limits, "solved_at_once": ON_THE_FLY}})
+        return fresh(facts)
 
     @app.get("/static/tiles.css", include_in_schema=False)
     async def colours() -> Response:
@@ -462,9 +483,6 @@ def tile_styles() -> str:
     """The colours of tiles, the same as everywhere else, as a style sheet."""
     rules = []
     for rank in range(1, 18):
-        back, front = (
-            f"rgb({', '.join(map(str, colour))})"
-            for colour in (tile_colour(rank), text_colour(rank))
-        )
+        back, front = css(tile_colour(rank)), css(text_colour(rank))
         rules.append(f".r{rank} {{ background: {back}; color: {front}; }}")
     return "\n".join(rules) + "\n"

@@ -47,16 +47,20 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
-        if trouble := self._refused(headers):
+        pairs = [(k.decode("latin-1").lower(), v.decode("latin-1")) for k, v in scope["headers"]]
+        if trouble := self._refused(dict(pairs), scope["path"], [name for name, _ in pairs]):
             await _refuse(scope, receive, send, *trouble)
         elif scope["type"] == "websocket":
             await self.app(scope, receive, send)
         else:
             await self._bounded(scope, receive, send)
 
-    def _refused(self, headers: dict[str, str]) -> tuple[int, str] | None:
+    def _refused(
+        self, headers: dict[str, str], path: str, names: list[str]
+    ) -> tuple[int, str] | None:
         """Why a request is refused, if it is."""
+        if max(names.count("host"), names.count("origin")) > 1:
+            return 400, "a request has one host and one origin"
         host = headers.get("host", "")
         name = _name(host)
         if name not in self.names and not (self.any_address and _is_address(name)):
@@ -64,10 +68,10 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             return 403, "only the studio's own page may ask"
-        if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") not in (
-            None,
-            "navigate",
-        ):
+        # what a browser asks for on behalf of another site, without an origin: pictures, frames
+        own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+        page = headers.get("sec-fetch-mode") == "navigate" and not path.startswith("/api/")
+        if not own and not page and path != "/api/docs":
             return 403, "only the studio's own page may ask"
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length[:20]) > BODY:
@@ -98,7 +102,8 @@ class Guard:
 def _name(host: str) -> str:
     """The name in a Host header, without its port."""
     if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
+        name, _, port = host[1:].partition("]")
+        return name.lower() if not port or port.startswith(":") else ""
     return host.partition(":")[0].lower()
 
 

@@ -18,9 +18,10 @@ from lab2048.analysis import Opinion, opinion
 from lab2048.game import P4, Board, Rules
 from lab2048.player import Player
 from lab2048.players import parse_spec
+from lab2048.results import survey_file
 from lab2048.solve.problem import MAX_CELLS, ON_THE_FLY, REACH, SCORE, Problem
 from lab2048.solve.store import MANIFEST
-from lab2048.solve.table import Table, command_for, find_table
+from lab2048.solve.table import Table, command_for, find_table, list_tables
 from lab2048.studio.limits import SOLVES, checked_player
 
 TABLE_BYTES = 1 << 28
@@ -60,10 +61,10 @@ class Library:
 
     def __init__(self) -> None:
         self._tables: dict[Problem, tuple[Table, Path, int]] = {}
-        self._players: OrderedDict[tuple[str, Rules], tuple[Player, threading.Lock | None]]
-        self._players = OrderedDict()
+        self._players: OrderedDict[tuple[str, Rules], Player] = OrderedDict()
         self._lock = threading.Lock()
-        self._one_solve = asyncio.Semaphore(1)
+        # one process at a time, and beside it one for what everybody may want
+        self._turns = {usual: asyncio.Semaphore(1) for usual in (False, True)}
         self._made = 0
         self.making: dict[str, Making] = {}
 
@@ -121,7 +122,8 @@ class Library:
                 f"{problems[0].name} is not made on request; make it with: "
                 f"{command_for(problems[0])}"
             )
-        return self._begin(name, [json.dumps(each.as_json()) for each in problems])
+        wanted = [json.dumps(each.as_json()) for each in problems]
+        return self._begin(name, wanted, rules.p4 == P4)
 
     def survey(self, problem: Problem) -> Making:
         """Begin to survey a solved game, unless that is under way."""
@@ -132,23 +134,25 @@ class Library:
             raise UnsolvedError(
                 f"make the survey with: lab2048 survey {problem.rules.name}, which takes long"
             )
-        return self._begin(name, ["--survey", json.dumps(problem.as_json())])
+        arguments = ["--survey", json.dumps(problem.as_json())]
+        return self._begin(name, arguments, problem.rules.p4 == P4)
 
-    def _begin(self, name: str, arguments: list[str]) -> Making:
-        """Start a process, if there have not been too many."""
-        if self._made >= SOLVES:
+    def _begin(self, name: str, arguments: list[str], usual: bool) -> Making:
+        """Start a process; for other than the usual rules, if there have not been too many."""
+        if not usual and self._made >= SOLVES:
             raise UnsolvedError(
-                f"this studio has made {SOLVES} tables, as many as it may; lab2048 solve makes more"
+                f"this studio has made {SOLVES} tables of unusual rules, as many as it may; "
+                "lab2048 solve makes more"
             )
-        self._made += 1
+        self._made += not usual
         making = self.making[name] = Making(name, time.monotonic())
-        making.task = asyncio.create_task(self._make(making, arguments))
+        making.task = asyncio.create_task(self._make(making, arguments, usual))
         return making
 
-    async def _make(self, making: Making, arguments: list[str]) -> None:
+    async def _make(self, making: Making, arguments: list[str], usual: bool) -> None:
         """Run a process to its end, and listen to what it says."""
         try:
-            async with self._one_solve:
+            async with self._turns[usual]:
                 process = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-m", "lab2048.studio.solving", *arguments),
                     stdout=asyncio.subprocess.PIPE,
@@ -166,8 +170,12 @@ class Library:
                 finally:
                     if process.returncode is None:
                         process.kill()
+                        await process.wait()
+                    await errors
         finally:
             del self.making[making.name]
+            if making.trouble:
+                self._made -= not usual
 
     async def _wait(self, making: Making) -> None:
         """Wait until something is made; a `ValueError` if that fails, or takes too long."""
@@ -194,25 +202,49 @@ class Library:
             objective = parse_spec(spec)[1].get("objective", SCORE)
             await self.solved(Problem.of(rules, objective=objective))
 
-    def player(self, spec: str, rules: Rules) -> tuple[Player, threading.Lock | None]:
-        """The player of a spec, and a lock if only one thread may ask it."""
+    def player(self, spec: str, rules: Rules) -> Player:
+        """The player of a spec; all that a request may name can be asked by several threads."""
         key = spec.strip(), rules
         with self._lock:
             if key in self._players:
                 self._players.move_to_end(key)
                 return self._players[key]
         made = checked_player(spec, rules)
-        found = made, None if made.parallel else threading.Lock()
         with self._lock:
-            self._players[key] = found
+            self._players[key] = made
             while len(self._players) > PLAYERS_KEPT:
                 self._players.popitem(last=False)
-        return found
+        return made
 
-    def opinion(self, spec: str, rules: Rules, board: Board, word: int = 0) -> Opinion:
+    def opinion(self, spec: str, rules: Rules, board: Board) -> Opinion:
         """What a player thinks of a position."""
-        player, lock = self.player(spec, rules)
-        if lock is None:
-            return opinion(player, board, word)
-        with lock:
-            return opinion(player, board, word)
+        return opinion(self.player(spec, rules), board)
+
+
+def may_solve(table: Table | None, rules: Rules) -> bool:
+    """Whether a board is not solved, and is if somebody asks for it."""
+    return table is None and ON_THE_FLY < rules.cells <= ON_REQUEST and rules.p4 == P4
+
+
+def solved_tables() -> list[dict[str, Any]]:
+    """All finished tables."""
+    found = []
+    for folder, facts in list_tables():
+        if isinstance(facts, str):
+            continue
+        try:
+            problem = Problem.from_json(facts)
+            found.append(
+                {
+                    "name": folder.name,
+                    **problem.as_json(),
+                    "states": facts["states"],
+                    "value": facts["value"]["start"],
+                    "bytes": sum(each.stat().st_size for each in folder.iterdir()),
+                    "kept": facts["keep"] == "table",
+                    "surveyed": survey_file(folder.name).exists(),
+                }
+            )
+        except (ValueError, KeyError, TypeError, OSError):  # of another version, or just removed
+            continue
+    return found

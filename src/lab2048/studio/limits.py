@@ -20,7 +20,7 @@ MOST = {
     ("ntuple", "depth"): 4,
     ("montecarlo", "rollouts"): 20_000,
     ("mcts", "simulations"): 10_000,
-    ("mcts", "rollouts"): 10,
+    ("mcts", "rollouts"): 5,
     ("zero", "simulations"): 400,
     ("expectimax", "time"): 1.0,
     ("ntuple", "time"): 1.0,
@@ -38,13 +38,15 @@ MESSAGE = 4096
 """Bytes of a message to a game that is watched."""
 WATCHED = 64
 """Games that are watched at a time, by all together."""
+WATCHED_BY_ONE = 32
+"""And from one machine."""
 IDLE = 600.0
 """Seconds after which a game that waits for a word is dropped."""
 WAITING = 64
 """Pieces of work that one client may have waiting."""
 WAITING_IN_ALL = 1024
 SOLVES = 32
-"""Tables that are made on request, while the studio runs."""
+"""Tables of other than the usual rules that are made on request, while the studio runs."""
 
 
 def checked_player(spec: str, rules: Rules) -> Player:

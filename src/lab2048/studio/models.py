@@ -6,6 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from lab2048.game import P4
+from lab2048.studio.limits import SPEC
+
 
 class Trouble(BaseModel):
     """What was wrong with a request."""
@@ -47,6 +50,7 @@ class Thoughts(BaseModel):
     """What a player thinks of the moves of a position."""
 
     meaning: str
+    points: bool = Field(description="Whether the values are expected scores.")
     values: dict[str, float | None]
     choice: str | None
 
@@ -64,6 +68,7 @@ class Analysis(BaseModel):
     players: dict[str, Thoughts] = Field(description="By spec.")
     spawns: list[SpawnFacts] | None = Field(None, description="Only with `after`.")
     note: str | None = Field(description="Why there are no exact values, if there are none.")
+    solvable: bool = Field(description="Whether `POST /api/tables` would solve the board.")
 
 
 class Reach(BaseModel):
@@ -129,7 +134,7 @@ class Wanted(BaseModel):
     """A board to be solved."""
 
     board: str = Field(max_length=9, examples=["3x3"])
-    p4: float = Field(0.1, ge=0, le=1)
+    p4: float = Field(P4, ge=0, le=1)
 
 
 class GameToReview(BaseModel):
@@ -137,5 +142,5 @@ class GameToReview(BaseModel):
 
     game: dict[str, Any] = Field(description="See docs/formats.md, games on disk.")
     judge: str | None = Field(
-        None, max_length=200, description="A player; null is the table, or else expectimax."
+        None, max_length=SPEC, description="A player; null is the table, or else expectimax."
     )

@@ -15,12 +15,11 @@ import time
 from collections.abc import Callable
 
 from lab2048.solve.problem import Problem
+from lab2048.wording import one_line
 
 
 def main(arguments: list[str]) -> int:
     """Do what the arguments say."""
-    if hasattr(os, "nice"):
-        os.nice(10)  # whoever waits for an answer comes first
     wanted = [each for each in arguments if each != "--survey"]
     try:
         problems = [Problem.from_json(json.loads(each)) for each in wanted]
@@ -29,7 +28,7 @@ def main(arguments: list[str]) -> int:
         else:
             make_tables(problems)
     except (OSError, ValueError) as error:
-        print(" ".join(str(error).split()), file=sys.stderr)
+        print(one_line(error), file=sys.stderr)
         return 1
     return 0
 
@@ -80,4 +79,6 @@ def teller() -> Callable[[float], None]:
 
 
 if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(10)  # whoever waits for an answer comes first
     sys.exit(main(sys.argv[1:]))

@@ -22,53 +22,124 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from lab2048 import chance
-from lab2048.analysis import Opinion, opinion_json
+from lab2048.analysis import Opinion, opinion, opinion_json
 from lab2048.game import P4, Game, Rules
+from lab2048.player import Player
+from lab2048.records import moves_text, spawns_text
 from lab2048.studio.library import Library
-from lab2048.studio.limits import IDLE, MESSAGE, WATCHED
-from lab2048.studio.work import BusyError, Desk
+from lab2048.studio.limits import IDLE, MESSAGE, WATCHED, WATCHED_BY_ONE
+from lab2048.studio.work import Desk
+from lab2048.wording import one_line
 
 FRAME = 1 / 30
 """Seconds from one frame to the next, at least."""
 SLICE = 0.004
 """Seconds that a game takes of a thread at a time."""
-FASTEST = 1000.0
-"""Moves a second; beyond that the speed is 0, as fast as it goes."""
+SPEED, SLOWEST, FASTEST = 8.0, 0.1, 1000.0
+"""Moves a second, usually, at least and at most; beyond that it is 0, as fast as it goes."""
 SKIPPED = 100_000
 """Moves that may be made at once at the start; no game has so many."""
 PATIENCE = 20.0
 """Seconds after which someone who does not take a frame has gone."""
 
 
+class Run:
+    """A game and who plays it. One thread at a time is at work on it."""
+
+    def __init__(self, player: Player, game: Game, skip: int) -> None:
+        self.player, self.game, self.skip = player, game, skip
+        self.thought: Opinion | None = None
+        self.told = 0, 0  # moves and spawns that have been sent
+
+    @property
+    def skipping(self) -> bool:
+        """Whether it is not yet where it is to be shown from."""
+        return len(self.game.moves) < self.skip and not self.game.over
+
+    def part(self, count: int, end: float) -> bool:
+        """Make up to so many moves, for as long as a slice; whether a frame can be sent then.
+
+        `end` is the time at which one is due anyway. With it comes what the player thinks.
+        """
+        before = len(self.game.moves)
+        self._advance(count)
+        game = self.game
+        if len(game.moves) - before < count and not game.over and time.monotonic() < end:
+            return False
+        self.think()
+        return True
+
+    def think(self) -> None:
+        """Ask the player what it thinks of the board."""
+        self.thought = opinion(self.player, self.game.board, self.game.own_word)
+
+    def _advance(self, count: int) -> None:
+        """Make moves; the first one may be known already."""
+        game, end = self.game, time.perf_counter() + SLICE
+        known, self.thought = self.thought and self.thought.choice, None
+        for _ in range(count):
+            if game.over:
+                return
+            move = self.player.choose(game.board, game.own_word) if known is None else known
+            known = None
+            game.play(move)
+            if time.perf_counter() > end:
+                return
+
+    def facts(self) -> dict[str, Any]:
+        """What game it is."""
+        rules = self.game.rules
+        seed = str(self.game.seed)  # JavaScript's numbers have 53 bits
+        return {"rules": rules.name, "p4": rules.p4, "player": self.player.spec, "seed": seed}
+
+    def frame(self, rate: float | None) -> dict[str, Any]:
+        """What has happened since the last frame."""
+        game, (moves, spawns) = self.game, self.told
+        self.told = len(game.moves), len(game.spawns)
+        return {
+            "board": game.board.hex,
+            "score": game.score,
+            "count": len(game.moves),
+            "moves": moves_text(game.moves[moves:]),
+            "spawns": spawns_text(game.spawns[spawns:]),
+            "over": game.over,
+            "thinks": None if self.thought is None else opinion_json(self.thought),
+            "rate": rate,
+        }
+
+
 class Watch:
-    """One game that is watched."""
+    """One socket: what it has ordered, and the game that it is shown."""
 
     def __init__(self, socket: WebSocket, client: str, library: Library, desk: Desk) -> None:
         self.socket, self.client, self.library, self.desk = socket, client, library, desk
-        self.game: Game | None = None
-        self.spec = ""
-        self.speed = 8.0
+        self.run: Run | None = None
+        self.speed = SPEED
         self.paused = True
         self.steps = 0  # single moves that were asked for
-        self.told = 0, 0  # moves and spawns that have been sent
-        self.thought: Opinion | None = None
         self.due = 0.0
         self.word = asyncio.Event()
 
-    async def run(self) -> None:
+    async def serve(self) -> None:
         """Play and listen until either side has gone."""
-        listening = asyncio.create_task(self._listen())
-        playing = asyncio.create_task(self._play())
+        tasks = asyncio.create_task(self._listen()), asyncio.create_task(self._play())
         try:
-            done, _ = await asyncio.wait((listening, playing), return_when="FIRST_COMPLETED")
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         except WebSocketDisconnect:
             pass
         finally:
-            for task in (listening, playing):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(listening, playing, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def tell(self, message: dict[str, Any]) -> None:
+        """Send a message; one who does not take it has gone."""
+        try:
+            await asyncio.wait_for(self.socket.send_text(json.dumps(message)), PATIENCE)
+        except (TimeoutError, RuntimeError):
+            raise WebSocketDisconnect(1001) from None
 
     # -- orders --------------------------------------------------------------------------------
 
@@ -78,7 +149,7 @@ class Watch:
             try:
                 text = await asyncio.wait_for(self.socket.receive_text(), IDLE)
             except TimeoutError:
-                if not self._waits():
+                if self.run is not None and not self.paused and not self.run.game.over:
                     continue
                 await self.tell({"error": "nothing was asked for long; start again to go on"})
                 return
@@ -87,12 +158,8 @@ class Watch:
             try:
                 await self._obey(_order(text))
             except (ValueError, ImportError) as error:
-                await self.tell({"error": " ".join(str(error).split())})
+                await self.tell({"error": one_line(error)})
             self.word.set()
-
-    def _waits(self) -> bool:
-        """Whether nothing happens until somebody says so."""
-        return self.paused or self.game is None or self.game.over
 
     async def _obey(self, order: dict[str, Any]) -> None:
         """Do what an order says, or raise a `ValueError`."""
@@ -100,145 +167,84 @@ class Watch:
         if what == "start":
             await self._start(order)
         elif what == "speed":
-            self.speed = _number(order, "speed", 0, FASTEST, 8)
-            self.due = 0.0
+            self.speed = _speed(order)
         elif what in ("pause", "play"):
             self.paused = what == "pause"
-            self.due = 0.0
         elif what == "step":
             self.paused = True
             self.steps = min(self.steps + 1, 1000)
         else:
             raise ValueError("an order is start, play, pause, step or speed")
+        self.due = 0.0
 
     async def _start(self, order: dict[str, Any]) -> None:
         """A new game."""
         rules = Rules.parse(str(order.get("rules", "4x4")), order.get("p4", P4))
         spec = str(order.get("player", ""))
-        speed = _number(order, "speed", 0, FASTEST, 8)
+        speed = _speed(order)
         skip = int(_number(order, "skip", 0, SKIPPED, 0))
         game = Game(rules, _seed(order.get("seed")))
-        self.game, self.paused = None, True
         await self.library.ready_for(spec, rules)
-        await self._ask(self.library.player, spec, rules)
-        self.spec, self.speed, self.steps, self.told = spec, speed, 0, (0, 0)
-        while len(game.moves) < skip and not game.over:
-            await self._ask(self._advance, game, skip - len(game.moves))
-        self.thought = await self._ask(self._think, game)
-        self.game, self.paused, self.due = game, bool(order.get("paused", False)), 0.0
-        await self.tell({"started": self._facts(game), **self._frame(game, None)})
-
-    async def _ask(self, function: Any, *args: Any) -> Any:
-        """Have work done for this game; where there is too much of it, wait for a moment."""
-        while True:
-            try:
-                return await self.desk.run(self.client, function, *args)
-            except BusyError:
-                await asyncio.sleep(0.2)
+        player = await self.desk.run_patiently(self.client, self.library.player, spec, rules)
+        self.run, self.speed, self.steps = Run(player, game, skip), speed, 0
+        self.paused = bool(order.get("paused", False))
 
     # -- the game ------------------------------------------------------------------------------
 
     async def _play(self) -> None:
         """Make moves when they are due, and tell."""
+        shown: Run | None = None
         while True:
-            game = self.game
-            if game is None or game.over or (self.paused and not self.steps):
-                self.word.clear()
-                await self.word.wait()
-                continue
-            wait = self.due - time.monotonic()
-            if wait > 0 and not self.steps:
-                with suppress(TimeoutError):
-                    self.word.clear()
-                    await asyncio.wait_for(self.word.wait(), wait)
-                continue
+            run = self.run
             try:
-                await self._turn(game)
+                if run is not None and run is not shown:
+                    await self._open(run)
+                    shown = run
+                elif run is None or run.game.over or (self.paused and not self.steps):
+                    await self._wait(None)
+                elif not self.steps and self.due > time.monotonic():
+                    await self._wait(self.due - time.monotonic())
+                else:
+                    await self._turn(run)
             except (ValueError, ImportError) as error:  # the player gave up
-                self.paused = True
-                await self.tell({"error": " ".join(str(error).split())})
+                shown = run
+                if self.run is run:
+                    self.paused = True
+                    await self.tell({"error": one_line(error)})
 
-    async def _turn(self, game: Game) -> None:
+    async def _wait(self, seconds: float | None) -> None:
+        """Wait for a word, or for some time."""
+        self.word.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.word.wait(), seconds)
+
+    async def _open(self, run: Run) -> None:
+        """Bring a game to where it is shown from, and show it."""
+        while run.skipping and self.run is run:
+            left = run.skip - len(run.game.moves)
+            await self._work(run.part, left, time.monotonic() + SLICE)
+        if self.run is run:
+            await self._work(run.think)
+            await self.tell({"started": run.facts(), **run.frame(None)})
+
+    async def _turn(self, run: Run) -> None:
         """Make as many moves as are due for a frame, and send it."""
-        began, before = time.monotonic(), len(game.moves)
-        single = self.steps > 0
-        if single:
-            self.steps -= 1
-        count = 1 if single else max(1, round(self.speed * FRAME)) if self.speed else 1 << 30
-        thought = None
-        while thought is None:
-            left = count - (len(game.moves) - before)
-            thought = await self._ask(self._part, game, left, began + FRAME)
-            if self.game is not game:  # another was started meanwhile
+        began, before = time.monotonic(), len(run.game.moves)
+        count = max(1, round(self.speed * FRAME)) if self.speed else 1 << 30
+        if self.steps:
+            self.steps, count = self.steps - 1, 1
+        ready = False
+        while not ready:
+            left = count - (len(run.game.moves) - before)
+            ready = await self._work(run.part, left, began + FRAME)
+            if self.run is not run:  # another was started meanwhile
                 return
-        self.thought = thought
-        made, now = len(game.moves) - before, time.monotonic()
-        pace = made / self.speed if self.speed else FRAME
-        self.due = max(self.due, began - 0.1) + max(pace, 0.0)
-        await self.tell(self._frame(game, made / max(now - began, 1e-6)))
+        made = len(run.game.moves) - before
+        self.due = max(self.due, began - 0.1) + (made / self.speed if self.speed else FRAME)
+        await self.tell(run.frame(made / max(time.monotonic() - began, 1e-6)))
 
-    def _part(self, game: Game, count: int, end: float) -> Opinion | None:
-        """A slice of the moves of a frame; with the last one what the player thinks then."""
-        before = len(game.moves)
-        self._advance(game, count)
-        more = len(game.moves) - before < count and not game.over and time.monotonic() < end
-        return None if more else self._think(game)
-
-    def _think(self, game: Game) -> Opinion:
-        """What the player thinks of the board."""
-        return self.library.opinion(self.spec, game.rules, game.board, game.own_word)
-
-    def _advance(self, game: Game, count: int) -> None:
-        """Make up to so many moves, for as long as a slice; the first is known already."""
-        player, lock = self.library.player(self.spec, game.rules)
-        end = time.perf_counter() + SLICE
-        first = self.thought if self.game is game else None
-        self.thought = None
-        for _ in range(count):
-            if first is not None and first.choice is not None:
-                move, first = first.choice, None
-            elif lock is None:
-                move = player.choose(game.board, game.own_word)
-            else:
-                with lock:
-                    move = player.choose(game.board, game.own_word)
-            game.play(move)
-            if game.over or time.perf_counter() > end:
-                break
-
-    # -- what is told --------------------------------------------------------------------------
-
-    def _facts(self, game: Game) -> dict[str, Any]:
-        rules = game.rules
-        return {
-            "rules": rules.name,
-            "p4": rules.p4,
-            "player": self.library.player(self.spec, rules)[0].spec,
-            "seed": str(game.seed),  # JavaScript's numbers have 53 bits
-        }
-
-    def _frame(self, game: Game, rate: float | None) -> dict[str, Any]:
-        """What has happened since the last frame."""
-        moves, spawns = self.told
-        frame = {
-            "board": game.board.hex,
-            "score": game.score,
-            "count": len(game.moves),
-            "moves": "".join(str(int(move)) for move in game.moves[moves:]),
-            "spawns": "".join(f"{cell:x}{rank}" for cell, rank in game.spawns[spawns:]),
-            "over": game.over,
-            "thinks": None if self.thought is None else opinion_json(self.thought),
-            "rate": rate,
-        }
-        self.told = len(game.moves), len(game.spawns)
-        return frame
-
-    async def tell(self, message: dict[str, Any]) -> None:
-        """Send a message; one who does not take it has gone."""
-        try:
-            await asyncio.wait_for(self.socket.send_text(json.dumps(message)), PATIENCE)
-        except (TimeoutError, RuntimeError):
-            raise WebSocketDisconnect(1001) from None
+    async def _work(self, function: Any, *args: Any) -> Any:
+        return await self.desk.run_patiently(self.client, function, *args)
 
 
 class Watches:
@@ -246,22 +252,21 @@ class Watches:
 
     def __init__(self, library: Library, desk: Desk) -> None:
         self.library, self.desk = library, desk
-        self.count = 0
+        self.open: list[str] = []  # whose they are
 
-    async def serve(self, socket: WebSocket, client: str) -> None:
+    async def serve(self, socket: WebSocket, client: str, host: str) -> None:
         """Serve one that wants to watch, if there are not too many."""
         await socket.accept()
-        if self.count >= WATCHED:
-            await socket.send_text(
-                json.dumps({"error": f"{WATCHED} games are being watched, as many as there may be"})
-            )
+        if len(self.open) >= WATCHED or self.open.count(host) >= WATCHED_BY_ONE:
+            many = "as many games are being watched as there may be; try again later"
+            await socket.send_text(json.dumps({"error": many}))
             await socket.close(1013)
             return
-        self.count += 1
+        self.open.append(host)
         try:
-            await Watch(socket, client, self.library, self.desk).run()
+            await Watch(socket, client, self.library, self.desk).serve()
         finally:
-            self.count -= 1
+            self.open.remove(host)
         with suppress(RuntimeError, WebSocketDisconnect):
             await socket.close()
 
@@ -285,6 +290,12 @@ def _number(order: dict[str, Any], name: str, low: float, high: float, usual: fl
     if isinstance(found, bool) or not isinstance(found, int | float) or not low <= found <= high:
         raise ValueError(f"{name} is a number from {low:g} to {high:g}")
     return float(found)
+
+
+def _speed(order: dict[str, Any]) -> float:
+    """The speed out of an order; hardly any is none at all."""
+    found = _number(order, "speed", 0, FASTEST, SPEED)
+    return max(found, SLOWEST) if found else 0.0
 
 
 def _seed(found: Any) -> int | None:

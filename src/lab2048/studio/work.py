@@ -2,7 +2,7 @@
 
 A client is another machine or, on this machine, a connection. Each has a queue; a thread that is
 free takes from the client that has the fewest pieces under way and, of those, has used the least
-time. One that comes anew begins where the others are, so that nobody saves up time by waiting.
+time. One that comes anew begins where the one is that was served last.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Desk:
         self._count = 0
         self._changed = threading.Condition()
         self._closed = False
+        self._running: dict[int, Piece] = {}  # what each thread is at
         for _ in range(threads):
             threading.Thread(target=self._serve, daemon=True).start()
 
@@ -53,19 +54,47 @@ class Desk:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         with self._changed:
+            if self._closed:
+                raise BusyError("the studio is ending")
             found = self._clients.setdefault(client, Client(self._now))
+            if not found.running and not found.waiting:
+                found.used = max(found.used, self._now)  # nobody saves up time by waiting
             if len(found.waiting) >= WAITING or self._count >= WAITING_IN_ALL:
                 raise BusyError("too much is asked for at once; try again in a moment")
             found.waiting.append((loop, future, partial(function, *args)))
             self._count += 1
             self._changed.notify()
-        return await future
+        try:
+            return await future
+        except asyncio.CancelledError:  # who asked has gone
+            self._forget(found, future)
+            raise
+
+    async def run_patiently(self, client: str, function: Callable[..., T], *args: Any) -> T:
+        """The same for what is under way; where too much waits, it waits as well."""
+        while True:
+            try:
+                return await self.run(client, function, *args)
+            except BusyError:
+                if self._closed:
+                    raise
+                await asyncio.sleep(0.2)
+
+    def _forget(self, client: Client, future: asyncio.Future[Any]) -> None:
+        """Take away what waits and is no longer wanted."""
+        with self._changed:
+            kept = [piece for piece in client.waiting if piece[1] is not future]
+            self._count -= len(client.waiting) - len(kept)
+            client.waiting = deque(kept)
 
     def close(self) -> None:
-        """Let the threads go when they have done what they are at."""
+        """Let the threads go when they have done what they are at; nobody waits for that."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+            waiting = [piece for client in self._clients.values() for piece in client.waiting]
+        for loop, future, _ in (*waiting, *self._running.values()):
+            _tell(loop, future, partial(future.set_exception, BusyError("the studio is ending")))
 
     def _serve(self) -> None:
         """What a thread does."""
@@ -75,7 +104,9 @@ class Desk:
                     self._changed.wait()
                 if self._closed:
                     return
-                name, (loop, future, function) = self._next()
+                name, piece = self._next()
+                self._running[threading.get_ident()] = piece
+            loop, future, function = piece
             began = time.perf_counter()
             if not future.cancelled():
                 _answer(loop, future, function)
@@ -93,11 +124,14 @@ class Desk:
     def _done(self, name: str, seconds: float) -> None:
         """Take note of what a client has used."""
         with self._changed:
+            del self._running[threading.get_ident()]
             client = self._clients[name]
             client.used += seconds
             client.running -= 1
-            if not client.running and not client.waiting:
-                del self._clients[name]
+            idle = [n for n, c in self._clients.items() if not c.running and not c.waiting]
+            for other in idle:  # who has used more than others is remembered until they have, too
+                if self._clients[other].used <= self._now:
+                    del self._clients[other]
 
 
 def _answer(

@@ -2,19 +2,22 @@
 
 import { smallBoard } from "./board.js";
 import { ARROWS, DIRECTIONS, Rules, boardText, fromHex, hex, legalMoves, parseBoard, tile, Game, newSeed } from "./engine.js";
-import { PlayerPicker, el, field, fill, fourInput, number, percent, sizeSelect, solvePanel, usualPlayer } from "./parts.js";
+import { PlayerPicker, el, field, fill, fourInput, loss, number, percent, serverFacts, sizeSelect, solvePanel, usualPlayer } from "./parts.js";
 import { get, query } from "./api.js";
 
 export const TITLE = "Analyse";
-export const KEYS = [["↑ → ↓ ←", "the spawns after a move"], ["Enter", "the best move"], ["Backspace", "back"], ["c", "clear the board"], ["g", "a position out of a random game"], ["p", "play on from here"], ["+ or -", "raise or lower the tile of the cell that has the focus"], ["Delete", "empty that cell"]];
+export const KEYS = [["↑ → ↓ ←", "the spawns after a move"], ["Enter", "the spawns after the best move"], ["Backspace", "back"], ["c", "clear the board"], ["g", "a position out of a random game"], ["p", "play on from here"], ["+ or -", "raise or lower the tile of the cell that has the focus; arrows go to another cell"], ["Delete or 0", "empty that cell"]];
 const MOVES = { ArrowUp: 0, ArrowRight: 1, ArrowDown: 2, ArrowLeft: 3 };
 const WAITING = { meaning: "", values: Object.fromEntries(DIRECTIONS.map((name) => [name, null])), choice: null };
 const EXAMPLE = { board: "643512114", rules: "3x3" };
 
 export function open(root, params, hash, page) {
-  let rules, ranks, specs = [], after = null, paint = 1;
+  let rules, ranks, specs = [], after = null, paint = 1, most = 4, small = 8;
+  serverFacts().then((facts) => { most = facts.most_players; small = facts.solved_at_once; }).catch(page.fail);
   let asking = new AbortController(), alive = true;
   let shown = null; // the analysis on the page
+  let focused = 0; // the cell that the Tab key leads to
+  let solving = null; // the panel that offers to solve the board, and then shows how far that is
 
   const editor = el("div", { class: "editor", role: "grid", "aria-label": "Board editor" });
   const palette = el("div", { class: "palette", role: "radiogroup", "aria-label": "Tile to put" });
@@ -42,11 +45,21 @@ export function open(root, params, hash, page) {
 
   function place() {
     fill(settings,
-      field("board", sizeSelect(rules.name, (size) => { rules = Rules.parse(size, rules.p4); ranks = new Array(rules.cells).fill(0); ranks[0] = 1; ranks.splice(-1, 1, 1); changed(); })),
+      field("board", sizeSelect(rules.name, resize)),
       field("p4", fourInput(rules.p4, (p4) => { rules = new Rules(rules.rows, rules.cols, p4); changed(); })));
     const made = specs.map((spec, i) => picker(i));
-    const more = specs.length < 4 ? el("button", { type: "button", onclick: async () => { specs.push(await another()); changed(); } }, "+ Player") : null;
+    const more = specs.length < most ? el("button", { type: "button", onclick: async () => { specs.push(await another()); changed(); } }, "+ Player") : null;
     fill(pickers, made, more);
+  }
+
+  async function resize(size) {
+    const before = await usualPlayer(rules);
+    rules = Rules.parse(size, rules.p4);
+    ranks = new Array(rules.cells).fill(0).with(0, 1).with(-1, 1);
+    after = null;
+    const usual = await usualPlayer(rules); // a network for another board would only be in the way
+    specs = [...new Set(specs.map((spec) => (spec === before ? usual : spec)))];
+    changed();
   }
 
   async function another() {
@@ -73,7 +86,7 @@ export function open(root, params, hash, page) {
   function cell(number) {
     const rank = ranks[number], where = `row ${Math.floor(number / rules.cols) + 1}, column ${(number % rules.cols) + 1}`;
     const face = el("span", { class: rank ? `face r${rank} d${String(tile(rank)).length}` : "face none" }, rank ? String(tile(rank)) : "");
-    return el("button", { type: "button", class: "editor-cell", role: "gridcell", tabIndex: number === 0 ? 0 : -1, "data-cell": number, "aria-label": `${where}: ${rank ? tile(rank) : "empty"}`,
+    return el("button", { type: "button", class: "editor-cell", role: "gridcell", tabIndex: number === focused ? 0 : -1, onfocus: (event) => { focused = number; for (const each of editor.querySelectorAll("[tabindex='0']")) each.tabIndex = -1; event.target.tabIndex = 0; }, "data-cell": number, "aria-label": `${where}: ${rank ? tile(rank) : "empty"}`,
       onclick: () => put(number, ranks[number] === paint ? 0 : paint), oncontextmenu: (event) => { event.preventDefault(); put(number, 0); } }, face);
   }
 
@@ -116,21 +129,22 @@ export function open(root, params, hash, page) {
     changed();
   }
 
-  function play() { page.go(query("/play", { rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4, start: hex(ranks), seed: String(newSeed()) })); }
+  function play() { if (!legalMoves(ranks, rules.rows, rules.cols).length) { page.fail("no move is legal here, so there is nothing to play"); return; } page.go(query("/play", { ...rules.query, start: hex(ranks), seed: String(newSeed()) })); }
 
   async function copy() {
-    try { await navigator.clipboard.writeText(location.href); page.say("copied"); page.fail("The address is on the clipboard."); } catch { page.fail(`Copy it from the address bar: ${location.href}`); }
+    try { await navigator.clipboard.writeText(location.href); page.tell("The address is on the clipboard."); } catch { page.fail(`Copy it from the address bar: ${location.href}`); }
   }
 
   // -- the answer -----------------------------------------------------------------------------
 
   function address(push) {
-    page.setAddress(query("/analyse", { board: hex(ranks), rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4, player: specs.length ? specs : "none", after: after === null ? null : DIRECTIONS[after] }), { push });
+    page.setAddress(query("/analyse", { board: hex(ranks), ...rules.query, player: specs.length ? specs : "none", after: after === null ? null : DIRECTIONS[after] }), { push });
   }
 
   function changed({ push = true } = {}) {
     address(push);
     place();
+    focused = Math.min(focused, rules.cells - 1);
     draw();
     choices();
     ask();
@@ -153,15 +167,18 @@ export function open(root, params, hash, page) {
       let found = await get("/api/analyse", { ...params, after: move }, signal);
       if (signal.aborted) return;
       // what is exact is there at once; players may take a while
+      let troubles = [];
       if (specs.length && !found.terminal) {
         if (found.value !== null) {
           show({ ...found, players: Object.fromEntries(specs.map((spec) => [spec, WAITING])) });
           clearTimeout(slow);
         }
-        found = await get("/api/analyse", { ...params, player: specs, after: move }, signal);
+        const thoughts = await Promise.allSettled(specs.map((spec) => get("/api/analyse", { ...params, player: spec }, signal)));
         if (signal.aborted) return;
+        troubles = thoughts.flatMap((each) => (each.reason ? [each.reason.message] : []));
+        found = { ...found, players: Object.assign({}, ...thoughts.map((each) => each.value?.players)) };
       }
-      show(found);
+      show(found, troubles);
       if (found.value !== null) offerReach(params, signal);
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -172,18 +189,19 @@ export function open(root, params, hash, page) {
     }
   }
 
-  function show(found) {
+  function show(found, troubles = []) {
     shown = found;
     const exact = found.value !== null;
     const best = DIRECTIONS.filter((name) => found.moves[name].optimal);
     const [first] = Object.entries(found.players);
     if (found.terminal) fill(verdict, "No move is legal here: the game is over.");
-    else if (exact) fill(verdict, el("strong", {}, `${best.map(title).join(" or ")} ${best.length > 1 ? "are" : "is"} best`), `: ${number(found.value, 2)} more points on average under perfect play.`, why(found, best[0]));
-    else if (first) fill(verdict, el("strong", {}, `${title(first[1].choice)} for ${first[0]}`), ".");
+    else if (exact) fill(verdict, el("strong", {}, `${best.map(title).join(" or ")} ${best.length > 1 ? "are" : "is"} best`), `: ${number(found.value, 2)} more points on average under perfect play. `, why(found, best[0]));
+    else if (first) fill(verdict, el("strong", {}, `${title(first[1].choice)} is ${first[0]}’s move`), ". The exact answer is not known here.");
     else fill(verdict, "Add a player to see what it thinks.");
     fill(grid, table(found, exact));
-    fill(note, exact ? null : found.note ? el("p", {}, found.note) : null);
-    if (!exact && found.note?.includes("lab2048 solve") && rules.cells === 9 && rules.p4 === 0.1) note.append(solvePanel(rules, () => alive, ask));
+    const meanings = Object.entries(found.players).filter(([, thinks]) => thinks.meaning).map(([spec, thinks]) => el("p", {}, `${spec}: ${thinks.meaning}`));
+    fill(note, troubles.map((text) => el("p", { class: "trouble" }, text)), meanings, found.note ? el("p", {}, found.note) : null);
+    if (found.solvable) note.append((solving ??= solvePanel(rules, () => alive, () => { solving = null; ask(); })));
     showSpawns(found);
   }
 
@@ -194,10 +212,10 @@ export function open(root, params, hash, page) {
     const others = DIRECTIONS.filter((name) => found.moves[name].legal && !found.moves[name].optimal).sort((a, b) => found.moves[a].regret - found.moves[b].regret);
     if (!others.length) return null;
     const [next] = others, a = found.moves[best], b = found.moves[next];
-    const gains = b.reward > a.reward ? `${next} gains ${b.reward - a.reward} more now, but the position after it is worth ${number(a.after_value - b.after_value)} less`
-      : a.reward > b.reward ? `it gains ${a.reward - b.reward} more now than ${next}, and the position after it is worth ${number(Math.abs(a.after_value - b.after_value))} ${a.after_value >= b.after_value ? "more" : "less"}`
-        : `the position after it is worth ${number(b.regret)} less`;
-    return el("span", { class: "dim" }, ` Next is ${next}: ${gains}.`);
+    if (b.regret < 0.05) return el("span", { class: "dim" }, `${title(next)} is practically as good.`);
+    const signed = (value) => `${value < 0 ? "−" : "+"}${number(Math.abs(value))}`;
+    const parts = a.reward === b.reward ? "" : ` (${signed(a.reward - b.reward)} now, ${signed(a.after_value - b.after_value)} later)`;
+    return el("span", { class: "dim" }, `That is ${number(b.regret)} more than ${next}, the next best${parts}.`);
   }
 
   function table(found, exact) {
@@ -211,7 +229,7 @@ export function open(root, params, hash, page) {
 
   function row(move, name, d, exact, players) {
     const pick = el("button", { type: "button", class: "link", disabled: !move.legal, "aria-expanded": String(after === d), onclick: () => pickMove(d) }, el("span", { "aria-hidden": "true" }, `${ARROWS[d]} `), name);
-    const cells = exact ? [number(move.after_value, 2), number(move.q, 2), move.legal ? (move.optimal ? el("span", { class: "grade best" }, "✓ best") : `−${number(move.regret, 2)}`) : ""] : [];
+    const cells = exact ? [number(move.after_value, 2), number(move.q, 2), move.legal ? (move.optimal ? el("span", { class: "grade best" }, "✓ best") : loss(move.regret, 2)) : ""] : [];
     return el("tr", { class: `${move.optimal ? "best" : ""}${move.legal ? "" : " illegal"}${after === d ? " open" : ""}`, "data-move": name, onclick: (event) => { if (move.legal && !event.target.closest("button")) pickMove(d); } },
       el("th", { scope: "row" }, pick), el("td", {}, move.legal ? String(move.reward) : "illegal"),
       exact ? cells.map((value) => el("td", {}, move.legal ? value : "")) : null,
@@ -259,7 +277,7 @@ export function open(root, params, hash, page) {
         if (error.name !== "AbortError") fill(reach, el("p", { class: "trouble" }, error.message));
       }
     };
-    if (rules.cells <= 6 || rules.cells > 8) load();
+    if (rules.cells <= 6 || rules.cells > small) load();
     else fill(reach, el("button", { type: "button", onclick: load }, "Chance to reach each tile"));
   }
 
@@ -276,6 +294,7 @@ export function open(root, params, hash, page) {
       if (after === -1) after = null;
       const named = params.getAll("player").filter((spec) => spec !== "none").slice(0, 4);
       specs = named.length || params.has("player") ? named : [await usualPlayer(rules)];
+      if (!alive) return;
     } catch (error) {
       page.fail(error);
       rules = new Rules(3, 3);
@@ -304,7 +323,7 @@ export function open(root, params, hash, page) {
       if (event.target.closest(".editor") && editorKey(event)) return true;
       const d = MOVES[event.key];
       if (d !== undefined) { if (shown?.moves[DIRECTIONS[d]].legal) pickMove(d); }
-      else if (event.key === "Enter" && !event.target.closest("button, a")) { const best = DIRECTIONS.findIndex((name) => shown?.moves[name].optimal); if (best >= 0 && after !== best) pickMove(best); }
+      else if (event.key === "Enter" && !event.target.closest("button, a")) { const best = DIRECTIONS.findIndex((name) => (shown?.value === null ? Object.values(shown.players)[0]?.choice === name : shown?.moves[name].optimal)); if (best >= 0 && after !== best) pickMove(best); }
       else if (event.key === "Backspace") history.back();
       else if (event.key === "c") clear();
       else if (event.key === "g") random();

@@ -33,10 +33,19 @@ toast.addEventListener("click", () => { toast.hidden = true; });
 
 // -- addresses --------------------------------------------------------------------------------
 
-// Change the address without leaving what is shown.
+// Change the address without leaving what is shown. Browsers allow only so many changes in a while,
+// so those that come quickly are written once.
+let written = 0;
+function write(url) {
+  clearTimeout(written);
+  written = 0;
+  if (url !== location.pathname + location.search + location.hash) history.replaceState(null, "", url);
+}
 function setAddress(url, { push = false } = {}) {
-  if (url === location.pathname + location.search + location.hash) return;
-  history[push ? "pushState" : "replaceState"](null, "", url);
+  if (push && url !== last[current.name]) {
+    write(last[current.name]);
+    history.pushState(null, "", url);
+  } else written ||= setTimeout(() => write(last[current.name]), 300);
   last[current.name] = url;
 }
 
@@ -57,7 +66,10 @@ async function show() {
   if (mine !== turn) return;
   current?.view.leave?.();
   const root = el("div", { class: `view ${name}` });
-  current = { name, keys: module.KEYS, view: null };
+  const shown = { name, keys: module.KEYS, view: null };
+  current = shown;
+  // what a view does late, when another one is shown, changes nothing
+  const page = { say, fail, tell: fail, go: (url) => { if (current === shown) go(url); }, setAddress: (url, how) => { if (current === shown) setAddress(url, how); } };
   last[name] = location.pathname + location.search + location.hash;
   for (const link of document.querySelectorAll("nav a")) {
     if (link.dataset.view === name) link.setAttribute("aria-current", "page");
@@ -65,15 +77,18 @@ async function show() {
   }
   document.title = `${module.TITLE} – lab2048`;
   fill(main, root);
-  current.view = module.open(root, new URLSearchParams(location.search), location.hash.slice(1), { setAddress, go, say, fail });
+  current.view = module.open(root, new URLSearchParams(location.search), location.hash.slice(1), page);
 }
 
 function go(url) {
+  if (current) write(last[current.name]);
   history.pushState(null, "", url);
   show();
 }
 
-addEventListener("popstate", show);
+addEventListener("popstate", () => { clearTimeout(written); written = 0; show(); });
+addEventListener("pagehide", () => { if (current) write(last[current.name]); });
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-view], a[data-inside]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
@@ -105,6 +120,12 @@ document.addEventListener("keydown", (event) => {
 });
 document.getElementById("help").addEventListener("click", showKeys);
 
+// Whoever chooses with the mouse wants the arrow keys for the game, not for the list.
+let pointing = false;
+addEventListener("pointerdown", () => { pointing = true; }, true);
+addEventListener("keydown", () => { pointing = false; }, true);
+addEventListener("change", (event) => { if (pointing && event.target.matches("select")) event.target.blur(); });
+
 // -- light and dark -----------------------------------------------------------------------------
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -118,4 +139,8 @@ dark.addEventListener("change", () => paint(localStorage.getItem("lab2048.theme"
 document.getElementById("theme").addEventListener("click", switchTheme);
 paint(localStorage.getItem("lab2048.theme"));
 
+if (location.pathname !== "/" && !(location.pathname.slice(1) in VIEWS)) {
+  fail(`there is no page ${location.pathname}; this is Play`);
+  history.replaceState(null, "", "/play");
+}
 show();

@@ -12,12 +12,12 @@ const EXAMPLES = {
   "/api/players": "/api/players?rules=4x4", "/api/tables": "/api/tables", "/api/results": "/api/results",
 };
 
-function kind(schema, all) {
+function kind(schema) {
   if (!schema) return "";
   if (schema.$ref) return schema.$ref.split("/").at(-1);
-  if (schema.anyOf) return schema.anyOf.map((each) => kind(each, all)).join(" or ");
+  if (schema.anyOf) return schema.anyOf.map(kind).join(" or ");
   if (schema.enum) return schema.enum.join(", ");
-  if (schema.type === "array") return `list of ${kind(schema.items, all)}`;
+  if (schema.type === "array") return `list of ${kind(schema.items)}`;
   return { null: "null", number: "number", integer: "whole number", string: "text", boolean: "true or false", object: "object" }[schema.type] ?? "anything";
 }
 

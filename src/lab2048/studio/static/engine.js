@@ -3,7 +3,7 @@
 
 export const DIRECTIONS = ["up", "right", "down", "left"];
 export const ARROWS = ["↑", "→", "↓", "←"];
-export const MAX_RANK = 17;
+const MAX_RANK = 17;
 const DIGITS = "0123456789abcdefgh";
 
 const MASK = (1n << 64n) - 1n;
@@ -49,10 +49,12 @@ export class Rules {
     const found = /^\s*([2-6])\s*[x×]\s*([2-6])\s*$/i.exec(size ?? "");
     const rows = Number(found?.[1]), cols = Number(found?.[2]);
     if (!found || rows * cols > 16) throw new Error(`a board's size is such as 4x4 or 3x5, not “${size}”`);
-    const chance = Number(p4);
+    const chance = p4 === "" ? NaN : Number(p4);
     if (!(chance >= 0 && chance <= 1)) throw new Error("p4, the chance of a 4, is a number from 0 to 1");
     return new Rules(rows, cols, chance);
   }
+  // As an address has them; what is usual is left out.
+  get query() { return { rules: this.name, p4: this.p4 === 0.1 ? null : this.p4 }; }
   get name() { return `${this.rows}x${this.cols}`; }
   get cells() { return this.rows * this.cols; }
 }
@@ -197,11 +199,12 @@ export class Game {
   }
 }
 
-export const spawnText = (spawns) => spawns.map(({ cell, rank }) => cell.toString(16) + rank).join("");
+const spawnText = (spawns) => spawns.map(({ cell, rank }) => cell.toString(16) + rank).join("");
 
 // JSON of a record: a seed may have more digits than a JavaScript number.
-export const recordJson = (record) =>
-  JSON.stringify(record, (_, value) => (typeof value === "bigint" ? `@${value}@` : value)).replace(/"@([0-9]+)@"/g, "$1");
+export function recordJson({ seed, ...rest }) {
+  return `{"seed":${seed ?? "null"},${JSON.stringify(rest).slice(1)}`;
+}
 
 // A record out of a line of a file; the seed stays exact.
 export function parseRecord(line) {
@@ -229,8 +232,7 @@ export function replay(record) {
     const before = board;
     board = made.after;
     score += made.reward;
-    turns.push({ board: before, score: score - made.reward, move: Number(digit), ...made, spawn: spawn(), next: board });
-    turns.at(-1).next = board;
+    turns.push({ board: before, score: score - made.reward, move: Number(digit), ...made, spawn: spawn() });
   }
   return { turns, board, score };
 }
@@ -249,9 +251,9 @@ export function packMoves(moves) {
 
 export function unpackMoves(text) {
   if (!text) return [];
+  if (!/^[012][\w-]*$/.test(text)) throw new Error("the moves in this address are damaged");
   const moves = [...text.slice(1)].flatMap((letter) => {
     const code = CODE.indexOf(letter);
-    if (code < 0) throw new Error("the moves in this address are damaged");
     return [code >> 4, (code >> 2) & 3, code & 3];
   });
   const rest = Number(text[0]);

@@ -1,7 +1,7 @@
 // Pieces that several views are made of.
 
 import { ARROWS, DIRECTIONS } from "./engine.js";
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 
 // An element with properties, listeners (on…) and children; text is never read as markup.
 export function el(tag, props = {}, ...children) {
@@ -17,19 +17,27 @@ export function el(tag, props = {}, ...children) {
   return made;
 }
 
-// Put children in the place of what is there (null children are left out).
+// Put children in the place of what is there (null children are left out). What had the focus has it
+// again afterwards, if there is something of the same name.
 export function fill(place, ...children) {
+  const old = place.contains(document.activeElement) && document.activeElement !== place ? nameOf(document.activeElement) : null;
   place.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  if (!old || place.contains(document.activeElement)) return;
+  const same = [...place.querySelectorAll("button, input, select, a")].find((each) => nameOf(each) === old);
+  same?.focus({ preventScroll: true });
 }
+const nameOf = (each) => each.dataset.key ?? each.dataset.cell ?? each.getAttribute("aria-label") ?? each.textContent.trim();
 
 // -- numbers ---------------------------------------------------------------------------------
 
 export function number(value, digits = 1) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  const size = Math.abs(value), places = size >= 10000 ? 0 : digits;
-  const text = size > 0 && size < 0.5 * 10 ** -digits ? value.toPrecision(1) : value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
-  return text.replace("-", "−").replace("e−", "e-");
+  const places = Math.abs(value) >= 10000 ? 0 : digits;
+  return value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places }).replace("-", "−");
 }
+// A loss; one that would be shown as 0.0 is not worth a number.
+export const loss = (value, digits = 1) => (value < 0.5 * 10 ** -digits ? "≈ 0" : `−${number(value, digits)}`);
+export const compact = (value) => (Math.abs(value) >= 1e6 ? value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 3 }).replace("-", "−") : number(value, Math.abs(value) < 10 && !Number.isInteger(value) ? 1 : 0));
 export const whole = (value) => (value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en"));
 export function percent(value, digits = 1) {
   if (value === null || value === undefined) return "–";
@@ -53,28 +61,36 @@ export const GRADES = {
   blunder: { sign: "??", word: "blunder" },
 };
 
-// Exactly judged, by the share of the value that is lost; by a player, whose values may be of any
-// kind, by the share of the distance from its best to its worst move.
-export function grade(regret, value, gap, exact) {
+// By the share of the value that is lost, if values are scores. Those of other players may be of any
+// kind: there is a slip where it is much nearer to the worst move than to the best.
+export function grade(regret, value, gap, points) {
   if (!(regret > 0)) return "best";
-  const share = exact ? regret / Math.max(value, 1) : regret / Math.max(gap, 1e-9);
-  const [slip, mistake, blunder] = exact ? [0.005, 0.03, 0.1] : [0.15, 0.5, 0.9];
-  return share < slip ? "good" : share < mistake ? "slip" : share < blunder ? "mistake" : "blunder";
+  if (!points) return regret > 0.5 * gap ? "slip" : "good";
+  const share = regret / Math.max(value, 1);
+  return share < 0.005 ? "good" : share < 0.03 ? "slip" : share < 0.1 ? "mistake" : "blunder";
 }
 
-// What an analysis says about the four moves, of the table or of a player: value and regret by
-// direction, the best ones, and whether it is exact.
+// What a player's thoughts say about the four moves: value and regret by direction, the best ones.
+export function thoughtsOf(thinks, legal) {
+  const values = DIRECTIONS.map((name) => thinks.values[name]);
+  const known = values.filter((value) => value !== null), best = Math.max(...known);
+  const near = (value) => value !== null && best - value <= 1e-9 * Math.max(1, Math.abs(best));
+  const optimal = DIRECTIONS.map((name, d) => (known.length ? near(values[d]) : thinks.choice === name));
+  return {
+    values, legal, optimal, best, gap: known.length ? best - Math.min(...known) : 0, choice: thinks.choice, exact: false, points: thinks.points,
+    regrets: values.map((value, d) => (value === null ? null : optimal[d] ? 0 : best - value)), empty: !known.length && !thinks.choice,
+  };
+}
+
+// The same of an analysis: by the table or, with a spec, by the player that was asked.
 export function verdict(analysis, spec = "") {
-  const players = Object.values(analysis.players ?? {});
-  const thinks = spec ? players[0] : null;
-  const values = DIRECTIONS.map((name) => (thinks ? thinks.values[name] : analysis.moves[name].q));
-  const legal = DIRECTIONS.map((name) => analysis.moves[name].legal);
-  const known = values.filter((value) => value !== null);
-  const best = Math.max(...known), worst = Math.min(...known);
-  const optimal = DIRECTIONS.map((name, d) =>
-    thinks ? (known.length ? values[d] !== null && best - values[d] <= 1e-9 * Math.max(1, Math.abs(best)) : thinks.choice === name) : Boolean(analysis.moves[name].optimal));
-  const regrets = values.map((value, d) => (value === null ? null : optimal[d] ? 0 : best - value));
-  return { values, legal, regrets, optimal, best, gap: best - worst, exact: !thinks, empty: !known.length && !thinks?.choice, choice: thinks?.choice ?? null };
+  const moves = DIRECTIONS.map((name) => analysis.moves[name]), legal = moves.map((move) => move.legal);
+  if (spec) return thoughtsOf(Object.values(analysis.players)[0], legal);
+  const values = moves.map((move) => move.q), known = values.filter((value) => value !== null);
+  return {
+    values, legal, optimal: moves.map((move) => Boolean(move.optimal)), best: Math.max(...known), gap: Math.max(...known) - Math.min(...known),
+    regrets: moves.map((move) => (move.optimal ? 0 : move.regret)), choice: null, exact: true, points: true, empty: !known.length,
+  };
 }
 
 // -- four bars -----------------------------------------------------------------------------------
@@ -99,14 +115,16 @@ export class MoveBars {
       lost.textContent = "";
     }
   }
-  show({ values, legal, regrets, optimal, best, gap, choice }) {
+  // Bars from the worst move to the best; differences that hardly matter look small.
+  show({ values, legal, regrets, optimal, best, gap, choice, points, sign = "✓ best" }) {
+    const span = Math.max(gap, points ? 0.02 * Math.abs(best) : 0);
     this.rows.forEach(({ row, bar, value, lost }, d) => {
       const known = values[d] !== null;
       row.className = `bar-row${optimal[d] ? " best" : ""}${legal[d] ? "" : " illegal"}`;
-      const share = !known ? 0 : gap > 0 ? 0.08 + 0.92 * (1 - (best - values[d]) / gap) : 1;
+      const share = !known ? 0 : span > 0 ? 0.08 + 0.92 * (1 - (best - values[d]) / span) : 1;
       bar.style.width = `${100 * share}%`;
       value.textContent = known ? number(values[d], 1) : legal[d] ? (choice === DIRECTIONS[d] ? "its move" : "") : "illegal";
-      lost.textContent = optimal[d] && legal[d] ? "✓ best" : regrets[d] ? `−${number(regrets[d], 1)}` : "";
+      lost.textContent = optimal[d] && legal[d] ? sign : regrets[d] ? loss(regrets[d]) : "";
     });
   }
 }
@@ -122,12 +140,13 @@ export function sizeSelect(chosen, onchange) {
 }
 
 export function fourInput(chosen, onchange) {
-  return el("input", { type: "number", min: 0, max: 1, step: 0.05, value: chosen, class: "short", "aria-label": "p4, the chance that a new tile is a 4",
-    onchange: (event) => { if (event.target.checkValidity() && event.target.value !== "") onchange(Number(event.target.value)); } });
+  return el("input", { type: "number", min: 0, max: 1, step: "any", value: chosen, class: "short", "aria-label": "p4, the chance that a new tile is a 4",
+    required: true,
+    onchange: (event) => { if (event.target.reportValidity()) onchange(Number(event.target.value)); } });
 }
 
 const known = new Map();
-export async function playersFor(rules) {
+async function playersFor(rules) {
   const key = `${rules.name} ${rules.p4}`;
   if (!known.has(key)) {
     known.set(key, get("/api/players", { rules: rules.name, p4: rules.p4 }));
@@ -135,7 +154,7 @@ export async function playersFor(rules) {
   }
   return known.get(key);
 }
-export const forgetPlayers = () => known.clear();
+const forgetPlayers = () => known.clear();
 
 // What the server says of itself, at once: names of players, and who is usual on which board.
 let about = null;
@@ -163,11 +182,12 @@ export class PlayerPicker {
   }
   // Show a choice; names are there at once, what each player can do a little later.
   async show(rules, spec) {
+    const mine = (this.shown = {});
     this.spec = spec;
     const names = (await serverFacts()).players.map((name) => ({ name, options: [], trouble: null }));
-    if (this.spec === spec) this.#show(this.players ?? names, spec);
+    if (this.shown === mine) this.#show(this.players ?? names, spec);
     const players = await playersFor(rules);
-    if (this.spec === spec) this.#show(players, spec);
+    if (this.shown === mine) this.#show(players, spec);
   }
   #show(players, spec) {
     this.players = players;
@@ -191,6 +211,7 @@ export class PlayerPicker {
     this.select.title = found?.trouble ?? found?.about ?? "";
   }
   #changed(onchange) {
+    this.shown = null;
     this.#describe();
     const options = this.options.hidden ? "" : this.options.value.trim();
     this.spec = options ? `${this.select.value}:${options}` : this.select.value;
@@ -200,12 +221,6 @@ export class PlayerPicker {
 
 export const field = (label, ...inside) => el("label", { class: "field" }, el("span", {}, label), ...inside);
 
-// Call a function when nothing has called it again for a while.
-export function later(milliseconds, call) {
-  let timer = 0;
-  return (...args) => { clearTimeout(timer); timer = setTimeout(() => call(...args), milliseconds); };
-}
-
 // -- solving a board from the page -----------------------------------------------------------------
 
 export function solvePanel(rules, alive, done) {
@@ -213,11 +228,11 @@ export function solvePanel(rules, alive, done) {
   const button = el("button", { type: "button", class: "primary" }, `Solve ${rules.name.replace("x", "×")} now`);
   const panel = el("div", { class: "solve" }, button, said);
   said.textContent = "Every position, exactly; about a minute and 430 MB of disk.";
-  const follow = async (post) => {
+  button.addEventListener("click", async () => {
     fill(panel, bar, said);
     said.textContent = "Starting…";
     try {
-      await post();
+      await post("/api/tables", JSON.stringify({ board: rules.name, p4: rules.p4 }));
       for (;;) {
         await new Promise((resolve) => { setTimeout(resolve, 400); });
         if (!alive()) return;
@@ -237,7 +252,6 @@ export function solvePanel(rules, alive, done) {
       fill(panel, button, said);
       said.textContent = error.message;
     }
-  };
-  button.addEventListener("click", () => follow(() => import("./api.js").then(({ post }) => post("/api/tables", JSON.stringify({ board: rules.name, p4: rules.p4 })))));
+  });
   return panel;
 }

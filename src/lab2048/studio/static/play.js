@@ -4,10 +4,10 @@ import { BoardView, onSwipe } from "./board.js";
 import { ARROWS, DIRECTIONS, Game, Rules, fromHex, hex, newSeed, packMoves, parseSeed, unpackMoves } from "./engine.js";
 import { GRADES, MoveBars, PlayerPicker, el, field, fill, fourInput, grade, number, sizeSelect, solvePanel, usualPlayer, verdict, whole } from "./parts.js";
 import { get, query } from "./api.js";
-import { best, keepGame, keepSetting, offerBest, setting } from "./store.js";
+import { bestScore, keepGame, keepSetting, offerBest, setting } from "./store.js";
 
 export const TITLE = "Play";
-export const KEYS = [["↑ → ↓ ←", "move; also W A S D or H J K L"], ["u", "take a move back"], ["n", "new game"], ["i", "hints on or off"], ["r", "review this game"], ["x", "analyse this position"]];
+export const KEYS = [["↑ → ↓ ←", "move; also W A S D or H J K L"], ["u", "take a move back"], ["n", "new game"], ["y", "once more, in practice"], ["i", "hints on or off"], ["r", "review this game"], ["x", "analyse this position"]];
 const MOVES = { ArrowUp: 0, ArrowRight: 1, ArrowDown: 2, ArrowLeft: 3, w: 0, d: 1, s: 2, a: 3, k: 0, l: 1, j: 2, h: 3 };
 const AUTO = "auto";
 
@@ -18,11 +18,12 @@ export function open(root, params, hash, page) {
   const marks = [];
 
   const board = new BoardView();
-  const score = el("output", { class: "big" }), record = el("output", { class: "big" }), moves = el("output", { class: "big" });
+  const [score, record, moves] = ["score", "best score", "moves"].map((name) => el("output", { class: "big", "aria-label": name }));
   const bars = new MoveBars({ onPick: (d) => move(d) });
   const mark = el("p", { class: "mark", "data-testid": "mark" }), note = el("p", { class: "note" }), ending = el("div", { class: "ending", hidden: true });
-  const history = el("div", { class: "marks", role: "img", "aria-label": "Marks of the last moves" });
+  const trail = el("div", { class: "marks", role: "img", "aria-label": "Marks of the last moves" });
   const solve = el("div");
+  const practice = el("p", { class: "practice", hidden: true }, "Practice from a position; it does not count for the best score. ", el("button", { type: "button", onclick: retry, title: "Once more from there (y)" }, "Try again"));
   const settings = el("div", { class: "row" });
   const picker = new PlayerPicker({ label: "Judge", extra: [[AUTO, "auto"], ["", "exact table"]], onchange: (spec) => { judge = spec; address(); ask(); } });
   const hintBox = el("input", { type: "checkbox", checked: hints, onchange: () => toggleHints(hintBox.checked) });
@@ -39,7 +40,7 @@ export function open(root, params, hash, page) {
           el("button", { type: "button", onclick: review, title: "Go through this game (r)" }, "Review"),
           el("button", { type: "button", onclick: analyse, title: "Analyse this position (x)" }, "Analyse"))),
       el("section", { class: "panel", "aria-label": "Hints" },
-        el("h1", {}, "Play"), settings, mark, history,
+        el("h1", {}, "Play"), settings, practice, mark, trail,
         el("label", { class: "check" }, hintBox, " Show hints"), bars.element, note, solve)));
 
   function place() {
@@ -51,41 +52,49 @@ export function open(root, params, hash, page) {
     picker.show(rules, judge).catch(page.fail);
   }
 
-  function address() {
+  function address(push = false) {
     const { rules, seed, start } = game;
-    const found = query("/play", { rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4, seed: String(seed), start: start ? hex(start) : null, judge: judge === AUTO ? null : judge || "table" });
-    page.setAddress(game.moves.length ? `${found}#${packMoves(game.moves)}` : found);
+    const found = query("/play", { ...rules.query, seed: String(seed), start: start ? hex(start) : null, judge: judge === AUTO ? null : judge || "table" });
+    page.setAddress(game.moves.length ? `${found}#${packMoves(game.moves)}` : found, { push });
   }
 
   function numbers() {
     score.textContent = whole(game.score);
     moves.textContent = whole(game.moves.length);
-    record.textContent = whole(best(game.rules));
+    record.textContent = whole(bestScore(game.rules));
     undoButton.disabled = !game.moves.length;
     ending.hidden = !game.over;
     if (game.over) fill(ending, el("strong", {}, "Game over"), el("span", {}, `${whole(game.score)} points, largest tile ${2 ** Math.max(...game.board)}`));
   }
 
-  // A new game; with `restored`, one from an address.
-  function begin(made, moved = []) {
+  // Begin a game, with the moves that were made in it.
+  function begin(made, moved = [], push = false) {
     game = made;
     for (const d of moved) if (!game.play(d)) { page.fail("the moves in this address are not legal"); break; }
     undone = false;
     marks.length = 0;
-    fill(history);
+    fill(trail);
     fill(mark);
     fill(solve);
     board.show(game.board, game.rules.rows, game.rules.cols);
+    practice.hidden = !game.start;
     place();
     numbers();
-    address();
-    ask({ fresh: true });
+    address(push);
+    ask({ another: true });
   }
 
   function fresh(rules = game.rules) {
-    if (game?.moves.length > 10) keepGame(game.record());
-    begin(new Game(rules, newSeed()));
+    if (game.moves.length > 10) keepGame(game.record());
+    begin(new Game(rules, newSeed()), [], true);
     page.say(`New game on ${rules.name}`);
+  }
+
+  // The same position once more, with other tiles to come.
+  function retry() {
+    if (!game.start) return;
+    begin(new Game(game.rules, newSeed(), { start: game.start }), [], true);
+    page.say("once more from the same position");
   }
 
   function move(d) {
@@ -121,7 +130,8 @@ export function open(root, params, hash, page) {
   async function question(rules, ranks, signal) {
     const params = { board: hex(ranks), rules: rules.name, p4: rules.p4 };
     let spec = judge;
-    if (judge === AUTO) {
+    if (judge === AUTO && rules.cells > 12) spec = await usualPlayer(rules);
+    else if (judge === AUTO) {
       const exact = await get("/api/analyse", params, signal);
       if (exact.value !== null || exact.terminal) return { analysis: exact, spec: "" };
       spec = await usualPlayer(rules);
@@ -131,8 +141,8 @@ export function open(root, params, hash, page) {
   }
 
   // Ask about the board that is shown. What was asked before goes on: it tells how good the move was.
-  function ask({ fresh = false } = {}) {
-    if (fresh) asking?.stop.abort();
+  function ask({ another = false } = {}) {
+    if (another) asking?.stop.abort();
     if (game.over) { asking = null; bars.clear(); fill(note); return; }
     const stop = new AbortController(), ranks = game.board, rules = game.rules;
     const mine = { stop, answer: question(rules, ranks, stop.signal) };
@@ -142,33 +152,37 @@ export function open(root, params, hash, page) {
       const found = verdict(analysis, spec);
       if (hints && !found.empty) bars.show(found);
       else bars.clear();
+      trail.setAttribute("aria-label", `Marks of the last moves: ${marks.slice(-14).map((each) => each?.name ?? "none").join(", ")}`);
       fill(note, found.empty ? analysis.note : !hints ? null : found.exact ? "expected score under perfect play" : `${Object.keys(analysis.players)[0]}: ${Object.values(analysis.players)[0].meaning}`);
-      const unsolved = analysis.note?.includes("lab2048 solve") && rules.cells === 9 && rules.p4 === 0.1;
-      if (unsolved && !solve.childElementCount) fill(solve, solvePanel(rules, () => alive && game.rules.name === rules.name, () => { fill(solve); ask(); }));
+      if (analysis.solvable && !solve.childElementCount) fill(solve, solvePanel(rules, () => alive && game.rules.name === rules.name, () => { fill(solve); ask(); }));
     }).catch((error) => { if (error.name !== "AbortError" && asking === mine) { bars.clear(); fill(note, error.message); } });
     if (!hints) bars.clear();
+    bars.element.classList.toggle("off", !hints);
   }
 
   // Say how good the move was that has just been made.
   async function judged(question, d, count) {
     if (!question) return;
+    const pending = { d }; // what stands in its place later is of another game, or another move
+    marks[count - 1] = pending;
     const early = new Promise((resolve) => { setTimeout(resolve, 1500, null); });
     const answer = await Promise.race([question.answer.catch(() => null), early]);
-    if (!answer || !alive || game.moves.length < count) return;
+    if (!answer) question.stop.abort();
+    if (!answer || !alive || marks[count - 1] !== pending) return;
     const found = verdict(answer.analysis, answer.spec);
     if (found.empty || found.regrets[d] === null) return;
-    const name = grade(found.regrets[d], found.best, found.gap, found.exact);
-    marks[count - 1] = { name, regret: found.regrets[d], d };
+    const name = grade(found.regrets[d], found.best, found.gap, found.points);
+    pending.name = name;
     paintMarks();
     if (game.moves.length > count) return;
     const better = DIRECTIONS[found.optimal.indexOf(true)];
     fill(mark, el("span", { class: `grade ${name}` }, GRADES[name].sign), ` ${DIRECTIONS[d]}: ${GRADES[name].word}`,
-      name === "best" ? null : el("span", { class: "dim" }, ` · better ${better}${found.exact ? `, lost ${number(found.regrets[d])}` : ""}`));
+      name === "best" ? null : el("span", { class: "dim" }, ` · better ${better}${found.points && found.regrets[d] >= 0.05 ? `, lost ${number(found.regrets[d])} points` : ""}`));
   }
 
   function paintMarks() {
-    const shown = marks.slice(-40).map((each) => each && el("span", { class: `grade ${each.name}`, title: `${ARROWS[each.d]} ${GRADES[each.name].word}` }, GRADES[each.name].sign));
-    fill(history, shown);
+    const shown = marks.slice(-14).map((each) => each?.name && el("span", { class: `grade ${each.name}`, title: `${ARROWS[each.d]} ${GRADES[each.name].word}` }, GRADES[each.name].sign));
+    fill(trail, shown);
   }
 
   function toggleHints(on) {
@@ -182,12 +196,12 @@ export function open(root, params, hash, page) {
     if (!game.moves.length) { page.fail("there is nothing to review yet: make some moves first"); return; }
     keepGame(game.record());
     const { rules, seed, start } = game;
-    page.go(`${query("/review", { rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4, seed: String(seed), start: start ? hex(start) : null, by: "you" })}#${packMoves(game.moves)}`);
+    page.go(`${query("/review", { ...rules.query, seed: String(seed), start: start ? hex(start) : null, by: "you" })}#${packMoves(game.moves)}`);
   }
 
   function analyse() {
     const { rules } = game;
-    page.go(query("/analyse", { board: hex(game.board), rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4 }));
+    page.go(query("/analyse", { board: hex(game.board), ...rules.query }));
   }
 
   // -- arriving -------------------------------------------------------------------------------
@@ -216,6 +230,7 @@ export function open(root, params, hash, page) {
       const d = MOVES[event.key] ?? MOVES[event.key.toLowerCase()];
       if (d !== undefined) { if (!event.repeat || !board.pending) move(d); } else if (event.key === "u") undo();
       else if (event.key === "n") fresh();
+      else if (event.key === "y") retry();
       else if (event.key === "i") toggleHints(!hints);
       else if (event.key === "r") review();
       else if (event.key === "x") analyse();

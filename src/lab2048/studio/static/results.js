@@ -1,21 +1,22 @@
 // Results: past evaluations side by side, and what has been solved.
 
 import { el, fill, number, percent, whole, bytes } from "./parts.js";
+import { Rules } from "./engine.js";
 import { chart } from "./chart.js";
 import { get, post, query } from "./api.js";
 
 export const TITLE = "Results";
-export const KEYS = [["Tab", "through the tables; Enter sorts by a column, or shows a row"]];
+export const KEYS = [["Tab", "through the tables"], ["Enter", "sort by a column, show a survey"], ["space", "tick a row, to compare it"]];
 const COLUMNS = [
   ["player", "player", (row) => row.player], ["board", "board", (row) => row.board], ["games", "games", (row) => row.games],
   ["mean", "mean score", (row) => row.score.mean], ["ci", "± 95%", (row) => half(row.score.ci95)], ["max", "best", (row) => row.score.max],
   ["tile", "largest tiles", (row) => top(row)], ["exact", "exact mean", (row) => row.exact_value],
-  ["loss", "lost a game", (row) => row.exact_regret ?? row.regret_per_game?.mean ?? null], ["agreement", "best moves", (row) => row.agreement],
+  ["loss", "points lost a game", (row) => row.exact_regret ?? row.regret_per_game?.mean ?? null], ["agreement", "best moves", (row) => row.agreement],
   ["speed", "moves/s", (row) => row.moves_per_second], ["made", "made", (row) => row.made],
 ];
 const SHOW = {
   games: whole, mean: (v) => number(v, 1), ci: (v) => (v === null ? "–" : number(v, 1)), max: whole, exact: (v) => number(v, 2), loss: (v) => number(v, 2),
-  agreement: (v) => percent(v), speed: whole, made: (v) => new Date(v).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }),
+  agreement: (v) => percent(v), speed: whole, made: (v) => new Date(v).toLocaleString("en", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hour12: false }),
   tile: (v, row) => Object.entries(row.reach ?? {}).slice(-2).map(([name, { rate }]) => `${name}: ${percent(rate, rate < 0.1 ? 1 : 0)}`).join(", "),
 };
 const half = (ends) => (ends ? (ends[1] - ends[0]) / 2 : null);
@@ -65,7 +66,7 @@ export function open(root, params, hash, page) {
     const value = COLUMNS.find(([key]) => key === sort)[2];
     const shown = rows.filter((row) => !only || row.board === only).sort((a, b) => compare(value(a), value(b)) * (down ? -1 : 1));
     const head = COLUMNS.map(([key, name]) => el("th", { scope: "col", "aria-sort": key === sort ? (down ? "descending" : "ascending") : null },
-      el("button", { type: "button", class: "link", onclick: () => { down = key === sort ? !down : key !== "player" && key !== "board"; sort = key; address(); draw(); } }, name, key === sort ? (down ? " ▾" : " ▴") : "")));
+      el("button", { type: "button", class: "link", "data-key": key, onclick: () => { down = key === sort ? !down : key !== "player" && key !== "board"; sort = key; address(); draw(); } }, name, key === sort ? (down ? " ▾" : " ▴") : "")));
     fill(table, el("table", { class: "results evals" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "unseen" }, "show")), head)), el("tbody", {}, shown.map((row) => line(row)))));
     detail();
   }
@@ -82,14 +83,16 @@ export function open(root, params, hash, page) {
     return el("tr", { class: on ? "open" : "", title: row.command }, el("td", {}, box), COLUMNS.map(([name, , value]) => el("td", { class: name === "player" ? "name" : "" }, (SHOW[name] ?? String)(value(row), row) ?? "–")));
   }
 
+  let asked = 0;
   async function detail() {
+    const mine = ++asked;
     const picked = rows.filter((row) => chosen.includes(id(row)));
     if (!picked.length) { fill(details, el("p", { class: "dim" }, "Tick rows to see their scores and tiles.")); return; }
     const files = new Map();
     try {
       for (const name of new Set(picked.map((row) => row.name))) files.set(name, await get(`/api/results/${name}`));
     } catch (error) { page.fail(error); return; }
-    if (!alive) return;
+    if (!alive || mine !== asked) return;
     const full = picked.map((row) => ({ ...files.get(row.name).results[row.place], label: rows.some((other) => other !== row && picked.includes(other) && other.player === row.player) ? `${row.player} (${row.board}, ${row.games})` : row.player }));
     const tiles = [...new Set(full.flatMap((row) => Object.keys(row.reach).map(Number)))].sort((a, b) => a - b);
     const rate = (row, name) => row.reach[name]?.rate ?? (name < Math.min(...Object.keys(row.reach).map(Number)) ? 1 : 0);
@@ -101,7 +104,7 @@ export function open(root, params, hash, page) {
       el("div", { class: "charts" },
         card("Scores", "the share of games that score at most so much", chart({ width: 480, series: full.map((row) => ({ name: row.label, points: row.quantiles.map((score, i) => [Math.max(score, 1), i / 100]) })), log: spread, xLabel: "score", yLabel: "games", yFormat: (y) => percent(y, 0), yMin: 0, yMax: 1, label: "Distribution of scores" })),
         card("Tiles", "the share of games that made each tile", chart({ width: 480, series: full.map((row) => ({ name: row.label, marks: true, points: tiles.map((name, i) => [i, rate(row, name)]) })), names: tiles.map(String), xLabel: "tile", yLabel: "games", yFormat: (y) => percent(y, 0), yMin: 0, yMax: 1, label: "Tiles reached" })),
-        bins.length ? card("Regret by d(s)", "expected loss a move, where the best and the worst move differ by d(s)", chart({ width: 480, series: judged.map((row) => ({ name: row.label, marks: true, points: row.optimal.by_gap.slice(1).map((bin, i) => [i, bin.regret_per_move]) })), names: bins.map(binName), xLabel: "d(s), in score", yLabel: "lost a move", yFormat: (y) => number(y, 0), yMin: 0, label: "Regret by gap" })) : null),
+        bins.length ? card("Regret by d(s)", "points lost a move, by what is at stake: d(s) is the best move less the worst", chart({ width: 480, series: judged.map((row) => ({ name: row.label, marks: true, points: row.optimal.by_gap.slice(1).map((bin, i) => [i, bin.regret_per_move]) })), names: bins.map(binName), xLabel: "d(s), in score", yLabel: "points lost a move", yMin: 0, label: "Regret by gap" })) : null),
       mistakes(judged));
   }
 
@@ -111,7 +114,7 @@ export function open(root, params, hash, page) {
     const found = judged.flatMap((row) => row.optimal.worst.slice(0, 2).map((each) => ({ ...each, row })));
     if (!found.length) return null;
     return el("section", {}, el("h2", {}, "Largest mistakes"), el("ul", { class: "plain" }, found.map(({ board, move, regret, row }) =>
-      el("li", {}, el("a", { href: query("/analyse", { board, rules: row.board, p4: row.p4 === 0.1 ? null : row.p4 }), "data-inside": "" }, board), ` – ${row.label} played ${move} and lost ${number(regret)}`))));
+      el("li", {}, el("a", { href: query("/analyse", { board, ...Rules.parse(row.board, row.p4).query }), "data-inside": "" }, board), ` – ${row.label} played ${move} and lost ${number(regret)}`))));
   }
 
   // -- tables -----------------------------------------------------------------------------------

@@ -3,17 +3,17 @@
 import { BoardView, smallBoard } from "./board.js";
 import { ARROWS, DIRECTIONS, Game, Rules, fromHex, hex, newSeed, packMoves, parseRecord, parseSeed, recordJson, replay, unpackMoves } from "./engine.js";
 import { GRADES, PlayerPicker, el, field, fill, grade, number, percent, whole } from "./parts.js";
-import { chart } from "./chart.js";
+import { chart, moveCursor } from "./chart.js";
 import { postLines, query } from "./api.js";
 import { games, keepGame } from "./store.js";
 
 export const TITLE = "Review";
-export const KEYS = [["← →", "one move back, on"], ["Home or End", "the first, the last move"], ["m", "the next mistake"], ["M", "the mistake before"], ["p", "practise this position"], ["x", "analyse this position"]];
+export const KEYS = [["← →", "one move back, on"], ["Home or End", "the first, the last move"], ["PageUp or PageDown", "ten moves back, on"], ["m", "the next mistake"], ["M", "the mistake before"], ["p", "practise this position"], ["x", "analyse this position"]];
 const AUTO = "auto";
 const JUMP = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 };
 
 export function open(root, params, hash, page) {
-  let record = null, played = null, steps = [], judge = "", judgeName = "", at = 0, summary = null, stop = new AbortController();
+  let record = null, played = null, fragment = "", steps = [], judge = "", judgeName = "", points = false, at = 0, summary = null, stop = new AbortController();
 
   const board = new BoardView();
   const picker = new PlayerPicker({ label: "Judge", extra: [[AUTO, "auto"]], onchange: (spec) => { judge = spec === AUTO ? "" : spec; address(); go(); } });
@@ -65,6 +65,7 @@ export function open(root, params, hash, page) {
     } catch (error) { page.fail(error); return; }
     if (!played.turns.length) { page.fail("this game has no moves"); return; }
     record = found;
+    fragment = packMoves([...record.moves].map(Number)) + (derived() ? "" : `.${record.spawns}`);
     at = Math.min(move, played.turns.length - 1);
     address(push);
     lay();
@@ -74,7 +75,6 @@ export function open(root, params, hash, page) {
   // -- the page of a game -----------------------------------------------------------------------
 
   function lay() {
-    const rules = new Rules(record.rules.rows, record.rules.cols, record.rules.p4);
     slider.max = played.turns.length - 1;
     fill(shell, el("div", { class: "stage" },
       el("section", { class: "board-side", "aria-label": "Position" }, el("div", { class: "board-frame" }, board.element), told, slider,
@@ -86,21 +86,20 @@ export function open(root, params, hash, page) {
           el("button", { type: "button", onclick: analyse, title: "Analyse this position (x)" }, "Analyse"))),
       el("section", { class: "panel", "aria-label": "Review" },
         el("h1", {}, "Review"), el("div", { class: "row" }, field("judge", picker.element), el("button", { type: "button", onclick: choose }, "Another game")), head, bar, facts, graph, worst, list)));
-    picker.show(rules, judge || AUTO).catch(page.fail);
+    picker.show(rules(), judge || AUTO).catch(page.fail);
     step(at);
   }
 
   function address(push = false) {
-    const { rows, cols, p4 } = record.rules;
-    const again = derived();
-    page.setAddress(`${query("/review", { rules: `${rows}x${cols}`, p4: p4 === 0.1 ? null : p4, seed: record.seed === null ? null : String(record.seed), index: record.index || null, start: record.start ?? null, by: record.player, judge: judge || null, at: at || null })}#${packMoves([...record.moves].map(Number))}${again ? "" : `.${record.spawns}`}`, { push });
+    const { seed, index, start, player } = record;
+    const facts = { ...rules().query, seed: seed === null ? null : String(seed), index: index || null, start: start ?? null, by: player, judge: judge || null, at: at || null };
+    page.setAddress(`${query("/review", facts)}#${fragment}`, { push });
   }
 
   // Whether the spawns follow from the seed, so that the address need not hold them.
   function derived() {
     if (record.seed === null) return false;
-    const { rows, cols, p4 } = record.rules;
-    const game = new Game(new Rules(rows, cols, p4), record.seed, { index: record.index ?? 0, start: record.start ? fromHex(record.start) : null });
+    const game = new Game(rules(), record.seed, { index: record.index ?? 0, start: record.start ? fromHex(record.start) : null });
     for (const digit of record.moves) if (!game.play(Number(digit))) return false;
     return game.record().spawns === record.spawns;
   }
@@ -120,10 +119,11 @@ export function open(root, params, hash, page) {
       for await (const line of postLines("/api/review", body, signal)) {
         if (signal.aborted) return;
         if (line.error) throw new Error(line.error);
-        if (line.judge) { judgeName = line.judge; head.textContent = `Judging by ${judgeName}…`; }
+        if (line.judge) { judgeName = line.judge; points = line.points; head.textContent = `Judging by ${judgeName}…`; }
         if (line.steps) { steps.push(...line.steps); bar.value = steps.length / played.turns.length; tell(); }
         if (line.summary) summary = line.summary;
       }
+      if (!summary) throw new Error("the review broke off; try again");
       bar.hidden = true;
       finish();
     } catch (error) {
@@ -133,22 +133,22 @@ export function open(root, params, hash, page) {
     }
   }
 
-  const exact = () => judgeName === "perfect play";
-  const gradeOf = (each) => grade(each.regret, each.value, each.gap, exact());
+  const gradeOf = (each) => grade(each.regret, each.value, each.gap, points);
+  const isSlip = (each) => ["slip", "mistake", "blunder"].includes(gradeOf(each));
 
   function finish() {
     fill(head, el("strong", {}, `${record.player}: ${whole(record.score)} points`), `, judged by ${judgeName}.`);
     const cell = (name, value, title) => el("div", { title }, el("span", {}, name), el("output", { class: "big" }, value));
     fill(facts, cell("accuracy", percent(summary.accuracy), "Mean of (move − worst) / (best − worst), where it matters"), cell("best moves", percent(summary.agreement), "Share of moves that are best"),
-      cell("lost", exact() ? number(summary.loss) : "–", "Expected score given away"), cell("moves", whole(summary.moves), ""));
+      cell("points lost", points ? number(summary.loss) : "–", "Expected score given away, all moves together"), cell("moves", whole(summary.moves), ""));
     fill(worst, el("h2", {}, "The worst moves"), summary.worst.length ? el("ol", { class: "mistakes" }, summary.worst.map((each) => {
       const turn = played.turns[each.move - 1], name = gradeOf(steps[each.move - 1]);
-      return el("li", {}, el("button", { type: "button", class: "mistake", "data-move": each.move, onclick: () => step(each.move - 1) }, smallBoard(turn.board, record.rules.rows, record.rules.cols),
-        el("span", {}, el("strong", {}, `Move ${each.move} `), el("span", { class: `grade ${name}` }, GRADES[name].sign), el("br"), `${each.made}, better ${each.better}`, el("br"), el("span", { class: "dim" }, exact() ? `lost ${number(each.regret)}` : `${number(each.regret)} less to the judge`))));
+      return el("li", {}, el("button", { type: "button", class: "mistake-card", "data-move": each.move, onclick: () => step(each.move - 1) }, smallBoard(turn.board, record.rules.rows, record.rules.cols),
+        el("span", {}, el("strong", {}, `Move ${each.move} `), el("span", { class: `grade ${name}` }, GRADES[name].sign), el("br"), `${each.made}, better ${each.better}`, el("br"), el("span", { class: "dim" }, points ? `lost ${number(each.regret)} points` : `${number(each.regret)} less to the judge`))));
     })) : el("p", {}, "None: every move was best."));
     fill(list, el("h2", {}, "All moves"), el("div", { class: "chips" }, steps.map((each, i) => {
       const name = gradeOf(each);
-      return el("button", { type: "button", class: `chip ${name}`, "data-index": i, title: `${i + 1}: ${each.move}, ${GRADES[name].word}`, onclick: () => step(i) }, ARROWS[DIRECTIONS.indexOf(each.move)], name === "best" || name === "good" ? "" : GRADES[name].sign);
+      return el("button", { type: "button", class: `chip ${name}`, "data-index": i, tabIndex: -1, title: `${i + 1}: ${each.move}, ${GRADES[name].word}`, onclick: () => step(i) }, ARROWS[DIRECTIONS.indexOf(each.move)], name === "best" || name === "good" ? "" : GRADES[name].sign);
     })));
     draw();
     step(at);
@@ -157,12 +157,12 @@ export function open(root, params, hash, page) {
 
   function draw() {
     if (!summary) return;
-    const marked = summary.worst.map((each) => ({ x: each.move, className: gradeOf(steps[each.move - 1]), title: `move ${each.move}: ${each.made}, better ${each.better}` }));
+    const marked = summary.worst.filter((each) => isSlip(steps[each.move - 1])).map((each) => ({ x: each.move, className: gradeOf(steps[each.move - 1]), title: `move ${each.move}: ${each.made}, better ${each.better}` }));
     const thin = Math.ceil(steps.length / 1500), drawn = steps.filter((each, i) => i % thin === 0 || i === steps.length - 1);
     const pick = (x) => step(Math.max(0, Math.min(steps.length - 1, x - 1)));
     fill(graph,
-      chart({ series: [{ name: "value", points: drawn.map((each) => [each.number, each.value]) }], yLabel: exact() ? "value (score to come)" : "value to the judge", xLabel: "move", events: marked.map((each) => ({ ...each, y: steps[each.x - 1].value })), onPick: pick, cursor: at + 1, height: 190, label: "Value of each position" }),
-      chart({ series: [{ name: "lost so far", points: drawn.map((each) => [each.number, each.loss]), area: true, colour: 1 }], yLabel: "lost so far", xLabel: "move", yMin: 0, events: marked.map((each) => ({ ...each, y: steps[each.x - 1].loss })), onPick: pick, cursor: at + 1, height: 170, label: "Loss so far" }));
+      chart({ series: [{ name: "value", points: drawn.map((each) => [each.number, each.value]) }], yLabel: points ? "points to come" : "value to the judge", xLabel: "move", events: marked.map((each) => ({ ...each, y: steps[each.x - 1].value })), onPick: pick, cursor: at + 1, height: 190, label: "Value of each position" }),
+      chart({ series: [{ name: "lost so far", points: drawn.map((each) => [each.number, each.loss]), area: true, colour: 1 }], yLabel: points ? "points lost so far" : "lost so far", xLabel: "move", yMin: 0, events: marked.map((each) => ({ ...each, y: steps[each.x - 1].loss })), onPick: pick, cursor: at + 1, height: 170, label: "Loss so far" }));
   }
 
   function step(to) {
@@ -175,11 +175,11 @@ export function open(root, params, hash, page) {
     slider.value = at;
     address();
     tell();
-    draw();
+    for (const line of graph.querySelectorAll(".cursor")) moveCursor(line, at + 1);
     for (const chip of list.querySelectorAll(".chip[aria-current]")) chip.removeAttribute("aria-current");
     const chip = list.querySelector(`[data-index="${at}"]`);
     chip?.setAttribute("aria-current", "true");
-    chip?.scrollIntoView({ block: "nearest" });
+    if (chip) list.scrollTop = chip.offsetTop - list.clientHeight / 2; // the list, never the page
   }
 
   function tell() {
@@ -187,18 +187,17 @@ export function open(root, params, hash, page) {
     const name = each && gradeOf(each);
     fill(told, `Move ${at + 1} of ${played.turns.length}, score ${whole(turn.score)}: ${DIRECTIONS[turn.move]} `,
       each ? el("span", { class: `grade ${name}` }, GRADES[name].sign) : null, each ? ` ${GRADES[name].word}` : null,
-      each && each.regret > 0 ? el("span", { class: "dim" }, ` · better ${each.best}${exact() ? `, lost ${number(each.regret)}` : ""}`) : null);
+      each && each.regret > 0 ? el("span", { class: "dim" }, ` · better ${each.best}${points && each.regret >= 0.05 ? `, lost ${number(each.regret)} points` : ""}`) : null);
   }
 
   function mistake(way) {
-    const bad = (each) => each && ["slip", "mistake", "blunder"].includes(gradeOf(each));
-    for (let i = at + way; i >= 0 && i < steps.length; i += way) if (bad(steps[i])) { step(i); return; }
+    for (let i = at + way; i >= 0 && i < steps.length; i += way) if (isSlip(steps[i])) { step(i); return; }
     page.fail(way > 0 ? "no more mistakes after this move" : "no mistakes before this move");
   }
 
-  const position = () => ({ rules: `${record.rules.rows}x${record.rules.cols}`, p4: record.rules.p4 === 0.1 ? null : record.rules.p4 });
-  function practise() { page.go(query("/play", { ...position(), start: hex(played.turns[at].board), seed: String(newSeed()) })); }
-  function analyse() { page.go(query("/analyse", { ...position(), board: hex(played.turns[at].board) })); }
+  const rules = () => new Rules(record.rules.rows, record.rules.cols, record.rules.p4);
+  function practise() { page.go(query("/play", { ...rules().query, start: hex(played.turns[at].board), seed: String(newSeed()) })); }
+  function analyse() { page.go(query("/analyse", { ...rules().query, board: hex(played.turns[at].board) })); }
 
   // -- arriving -------------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ function write(name, value) {
 }
 
 const key = (rules) => (rules.p4 === 0.1 ? rules.name : `${rules.name} p4=${rules.p4}`);
-export const best = (rules) => read("best", {})[key(rules)] ?? 0;
+export const bestScore = (rules) => read("best", {})[key(rules)] ?? 0;
 export function offerBest(rules, score) {
-  if (score > best(rules)) write("best", { ...read("best", {}), [key(rules)]: score });
+  if (score > bestScore(rules)) write("best", { ...read("best", {}), [key(rules)]: score });
 }
 
 // The last games, newest first; the one with the same beginning is replaced.
@@ -22,7 +22,8 @@ export function games() {
   return read("games", []).flatMap(({ line, when }) => { try { return [{ record: parseRecord(line), when }]; } catch { return []; } });
 }
 export function keepGame(record) {
-  const same = (other) => other.seed === record.seed && other.player === record.player && other.start === record.start && other.rules.rows === record.rules.rows && other.rules.cols === record.rules.cols;
+  const beginning = ({ seed, index, player, start, rules }) => [seed, index, player, start, rules.rows, rules.cols, rules.p4].join();
+  const same = (other) => beginning(other) === beginning(record);
   const others = games().filter((each) => !same(each.record));
   const all = [{ record, when: Date.now() }, ...others].slice(0, GAMES);
   write("games", all.map((each) => ({ line: recordJson(each.record), when: each.when })));

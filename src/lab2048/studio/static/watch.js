@@ -2,7 +2,7 @@
 
 import { BoardView } from "./board.js";
 import { DIRECTIONS, Rules, fromHex, newSeed, packMoves, parseSeed, slide } from "./engine.js";
-import { MoveBars, PlayerPicker, el, field, fill, fourInput, sizeSelect, usualPlayer, whole } from "./parts.js";
+import { MoveBars, PlayerPicker, el, field, fill, fourInput, sizeSelect, thoughtsOf, usualPlayer, whole } from "./parts.js";
 import { query, watchSocket } from "./api.js";
 import { keepGame } from "./store.js";
 
@@ -23,13 +23,13 @@ class Side {
     this.said = el("p", { class: "note", role: "status" });
     this.element = el("section", { class: "side" }, this.name,
       el("div", { class: "scores" }, el("div", {}, el("span", {}, "score"), this.score), el("div", {}, el("span", {}, "moves"), this.count), el("div", {}, el("span", {}, "moves/s"), this.rate)),
-      el("div", { class: "board-frame" }, this.board.element), this.bars.element, this.said);
+      this.said, el("div", { class: "board-frame" }, this.board.element), this.bars.element);
   }
 
   start(order) {
     this.close();
     const rules = Rules.parse(order.rules, order.p4);
-    Object.assign(this, { facts: null, moves: "", spawns: "", over: false, order });
+    Object.assign(this, { facts: null, moves: "", spawns: "", over: false, at: 0, order });
     this.name.textContent = order.player;
     this.board.show(new Array(rules.cells).fill(0), rules.rows, rules.cols);
     this.bars.clear();
@@ -37,15 +37,20 @@ class Side {
     this.said.textContent = "Getting ready; the first time a player is asked, it is compiled…";
     this.socket = watchSocket();
     const mine = this.socket;
-    mine.addEventListener("open", () => mine.send(JSON.stringify(order)));
+    mine.addEventListener("open", () => mine.send(JSON.stringify(this.order)));
     mine.addEventListener("message", (event) => { if (this.socket === mine) this.#hear(JSON.parse(event.data)); });
     mine.addEventListener("close", () => { if (this.socket === mine) { this.socket = null; this.onstate(); if (!this.over) this.said.textContent ||= "The connection has ended; start a new game."; } });
   }
 
-  send(order) { if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(order)); }
+  // Give an order; while the socket is being opened it becomes a part of the first one.
+  send(order) {
+    if (order.do === "speed") this.order.speed = order.speed;
+    if (order.do === "pause" || order.do === "play") this.order.paused = order.do === "pause";
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(order));
+  }
 
   #hear(frame) {
-    if (frame.error) { this.said.textContent = frame.error; this.onstate(frame.error); return; }
+    if (frame.error) { fill(this.said, el("span", { class: "trouble" }, frame.error)); this.onstate(frame.error); return; }
     if (frame.started) { this.facts = frame.started; this.name.textContent = frame.started.player; this.said.textContent = ""; }
     const rules = Rules.parse(this.facts.rules, this.facts.p4), before = this.ranks, ranks = fromHex(frame.board);
     this.moves += frame.moves;
@@ -60,7 +65,8 @@ class Side {
     this.over = frame.over;
     this.score.textContent = whole(frame.score);
     this.count.textContent = whole(frame.count);
-    if (frame.rate !== null) this.#pace(frame);
+    if (frame.rate === null || this.order.paused) this.rate.textContent = "–";
+    else this.#pace(frame);
     this.at = frame.count;
     this.final = frame.score;
     this.#thinks(frame, rules);
@@ -83,14 +89,8 @@ class Side {
 
   #thinks(frame, rules) {
     if (!frame.thinks || frame.over) { this.bars.clear(); return; }
-    const values = DIRECTIONS.map((name) => frame.thinks.values[name]);
-    const known = values.filter((value) => value !== null);
-    const best = Math.max(...known);
-    this.bars.show({
-      values, legal: DIRECTIONS.map((_, d) => slide(this.ranks, rules.rows, rules.cols, d).legal),
-      regrets: values.map((value) => (value === null ? null : best - value)), optimal: DIRECTIONS.map((name) => frame.thinks.choice === name),
-      best, gap: known.length ? best - Math.min(...known) : 0, choice: frame.thinks.choice,
-    });
+    const legal = DIRECTIONS.map((_, d) => slide(this.ranks, rules.rows, rules.cols, d).legal);
+    this.bars.show({ ...thoughtsOf(frame.thinks, legal), optimal: DIRECTIONS.map((name) => name === frame.thinks.choice), sign: "★ its move" });
   }
 
   record() {
@@ -103,7 +103,7 @@ class Side {
 }
 
 export function open(root, params, hash, page) {
-  let rules, specs, seed, speed = 8, paused = false;
+  let rules, specs, seed, speed = 8, paused = false, alive = true;
   const sides = [new Side(page, state)];
   const settings = el("div", { class: "row" });
   const pair = el("div", { class: "pair" });
@@ -125,12 +125,13 @@ export function open(root, params, hash, page) {
       field("board", sizeSelect(rules.name, async (size) => { rules = Rules.parse(size, rules.p4); specs[0] = specs[0] === "ntuple" || specs[0] === "expectimax" ? await usualPlayer(rules) : specs[0]; restart(); })),
       field("p4", fourInput(rules.p4, (p4) => { rules = new Rules(rules.rows, rules.cols, p4); restart(); })),
       field("player", pickers[0].element), field("against", pickers[1].element),
-      field("seed", el("input", { type: "text", inputMode: "numeric", class: "short wide", value: String(seed), "aria-label": "Seed", onchange: (event) => { try { restart(parseSeed(event.target.value)); } catch (error) { page.fail(error); } } })));
+      field("seed", el("input", { type: "text", inputMode: "numeric", class: "short wide", value: String(seed), "aria-label": "Seed", onchange: (event) => { try { restart(parseSeed(event.target.value)); } catch (error) { page.fail(error); event.target.value = String(seed); } } })));
     pickers.forEach((picker, i) => picker.show(rules, specs[i] ?? "").catch(page.fail));
   }
 
-  function address(at = 0) {
-    page.setAddress(query("/watch", { rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4, player: specs.filter(Boolean), seed: String(seed), speed: speed === 8 ? null : speed, at: at || null }));
+  // The address; while it is paused, with the move that is shown.
+  function address(at = Math.max(...sides.map((side) => side.at ?? 0))) {
+    page.setAddress(query("/watch", { ...rules.query, player: specs.filter(Boolean), seed: String(seed), speed: speed === 8 ? null : speed, at: (paused && at) || null }));
   }
 
   function restart(newOne = seed, at = 0) {
@@ -147,8 +148,10 @@ export function open(root, params, hash, page) {
   }
 
   function state(trouble) {
+    if (trouble) paused = true; // the server has stopped as well
+    if (paused && sides.some((side) => side.facts)) address();
     const over = sides.every((side) => side.over);
-    playButton.textContent = over ? "Again" : paused ? "Play" : "Pause";
+    playButton.textContent = sides.every((side) => !side.socket && !side.over) ? "Start" : over ? "Again" : paused ? "Play" : "Pause";
     if (trouble) page.say(trouble);
   }
 
@@ -156,13 +159,12 @@ export function open(root, params, hash, page) {
     if (sides.every((side) => side.over || !side.socket)) { paused = false; restart(sides.every((side) => side.over) ? newSeed() : seed); return; }
     paused = !paused;
     for (const side of sides) side.send({ do: paused ? "pause" : "play" });
-    address(paused ? Math.max(...sides.map((side) => side.at ?? 0)) : 0);
+    address();
     state();
   }
   function step() {
     paused = true;
     for (const side of sides) side.send({ do: "step" });
-    address(Math.max(...sides.map((side) => side.at ?? 0)) + 1);
     state();
   }
   function setSpeed(value) {
@@ -170,14 +172,14 @@ export function open(root, params, hash, page) {
     slider.value = SPEEDS.indexOf(value);
     pace.textContent = value ? `${value}/s` : "full";
     slider.setAttribute("aria-valuetext", value ? `${value} moves a second` : "as fast as it goes");
-    for (const side of sides) { if (side.order) side.order.speed = value; side.send({ do: "speed", speed: value }); }
+    for (const side of sides) if (side.order) side.send({ do: "speed", speed: value });
     if (specs) address();
   }
   function review() {
     const [side] = sides;
     if (!side.moves) { page.fail("there is nothing to review yet"); return; }
     keepGame(side.record());
-    page.go(`${query("/review", { rules: rules.name, p4: rules.p4 === 0.1 ? null : rules.p4, seed: side.facts.seed, by: side.facts.player })}#${packMoves([...side.moves].map(Number))}`);
+    page.go(`${query("/review", { ...rules.query, seed: side.facts.seed, by: side.facts.player })}#${packMoves([...side.moves].map(Number))}`);
   }
 
   async function arrive(params) {
@@ -186,6 +188,7 @@ export function open(root, params, hash, page) {
       seed = params.get("seed") ? parseSeed(params.get("seed")) : newSeed();
       const named = params.getAll("player").slice(0, 2);
       specs = named.length ? [named[0], named[1] ?? ""] : [await usualPlayer(rules), ""];
+      if (!alive) return;
       const asked = Number(params.get("speed") ?? 8);
       setSpeed(SPEEDS.includes(asked) ? asked : 8);
       const at = Math.max(0, Math.min(100000, Math.floor(Number(params.get("at"))) || 0));
@@ -210,6 +213,6 @@ export function open(root, params, hash, page) {
       else return false;
       return true;
     },
-    leave() { for (const side of sides) side.close(); },
+    leave() { alive = false; for (const side of sides) side.close(); },
   };
 }

@@ -353,6 +353,8 @@ def test_pages_have_a_policy_without_inline_script(client):
     for path in STATIC.iterdir():
         found = client.get(f"/static/{path.name}")
         assert found.status_code == 200 and found.headers["x-content-type-options"] == "nosniff"
+        again = {"if-none-match": found.headers["etag"]}
+        assert client.get(f"/static/{path.name}", headers=again).status_code == 304
     for path in ("/static/../app.py", "/static/..%2fapp.py"):
         assert raw_status(client.base_url, path) == 404
 

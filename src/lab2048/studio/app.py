@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
@@ -14,9 +15,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import FastAPI, Query, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
-from starlette.staticfiles import StaticFiles
 
 import lab2048
 from lab2048 import analysis
@@ -39,6 +39,13 @@ from lab2048.studio.work import BusyError, Desk
 from lab2048.wording import one_line
 
 STATIC = files("lab2048.studio") / "static"
+KINDS = {
+    "css": "text/css",
+    "html": "text/html",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+}
+"""The files of the page, by how their names end."""
 VIEWS = ("play", "watch", "analyse", "review", "results")
 JUDGED = 0.05
 """Seconds that moves are judged for at a time; then it is somebody else's turn."""
@@ -136,7 +143,8 @@ def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
         if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
-            return FileResponse(str(STATIC / "index.html"), 404)
+            page = (STATIC / "index.html").read_bytes()
+            return file_answer(request, "index.html", page, 404)
         answer = line(error.status_code, error.detail)
         answer.headers.update(error.headers or {})
         return answer
@@ -275,9 +283,9 @@ def _add_collections(app: FastAPI) -> None:
         return fresh(await desk.run(client_of(request), describe_players, game))
 
     @app.get("/api/tables", response_model=models.Tables, tags=["collections"])
-    async def tables(request: Request) -> Response:
+    async def tables() -> Response:
         """What has been solved, and what is being solved."""
-        found = await desk.run(client_of(request), solved_tables)
+        found = await asyncio.to_thread(solved_tables)
         making = [each.as_json() for each in library.making.values()]
         return fresh({"tables": found, "making": making})
 
@@ -292,9 +300,9 @@ def _add_collections(app: FastAPI) -> None:
         return JSONResponse(library.solve([problem]).as_json(), 202)
 
     @app.get("/api/surveys/{name}", response_model=dict[str, Any], tags=["collections"])
-    async def survey(request: Request, name: str) -> Response:
+    async def survey(name: str) -> Response:
         """What optimal play on a solved board is like."""
-        solved = await desk.run(client_of(request), solved_tables)
+        solved = await asyncio.to_thread(solved_tables)
         found = read_survey(name) if any(each["name"] == name for each in solved) else None
         if found is None:
             raise HTTPException(404, "there is no survey of that name")
@@ -306,18 +314,18 @@ def _add_collections(app: FastAPI) -> None:
         status_code=202,
         tags=["collections"],
     )
-    async def make_survey(request: Request, name: str) -> Response:
+    async def make_survey(name: str) -> Response:
         """Survey a solved board of up to nine cells; `GET /api/tables` tells how far it is."""
-        solved = await desk.run(client_of(request), solved_tables)
+        solved = await asyncio.to_thread(solved_tables)
         table = next((each for each in solved if each["name"] == name), None)
         if table is None or not table["kept"] or table["objective"] != "score":
             raise HTTPException(404, "there is no table of scores with that name")
         return JSONResponse(library.survey(Problem.from_json(table)).as_json(), 202)
 
     @app.get("/api/results", response_model=list[dict[str, Any]], tags=["collections"])
-    async def results(request: Request) -> Response:
+    async def results() -> Response:
         """Past evaluations, newest first; without what takes much room."""
-        found = await desk.run(client_of(request), list_results)
+        found = await asyncio.to_thread(list_results)
         rows = []
         for each in found:
             with suppress(AttributeError, KeyError, TypeError):  # one that somebody has changed
@@ -325,9 +333,9 @@ def _add_collections(app: FastAPI) -> None:
         return fresh(rows)
 
     @app.get("/api/results/{name}", response_model=dict[str, Any], tags=["collections"])
-    async def result(request: Request, name: str) -> Response:
+    async def result(name: str) -> Response:
         """One evaluation, with everything that is known about it."""
-        found = await desk.run(client_of(request), read_results, name)
+        found = await asyncio.to_thread(read_results, name)
         if found is None:
             raise HTTPException(404, "there are no results of that name")
         return fresh(found)
@@ -448,17 +456,24 @@ def _step(step: Step) -> dict[str, Any]:
 
 def _add_pages(app: FastAPI) -> None:
     """The page, which every view has the address of, and its files."""
-    tiles = tile_styles()
+    kept = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.is_file()}
+    kept["tiles.css"] = tile_styles().encode()
 
-    async def page() -> Response:
-        return FileResponse(str(STATIC / "index.html"), headers={"cache-control": "no-cache"})
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(request: Request, name: str) -> Response:
+        if name not in kept:
+            raise HTTPException(404, "there is no such file")
+        return file_answer(request, name, kept[name])
+
+    async def page(request: Request) -> Response:
+        return file_answer(request, "index.html", kept["index.html"])
 
     for path in ("/", *(f"/{view}" for view in VIEWS)):
         app.get(path, include_in_schema=False)(page)
 
     @app.get("/api/docs", include_in_schema=False)
-    async def docs() -> Response:
-        return FileResponse(str(STATIC / "docs.html"), headers={"cache-control": "no-cache"})
+    async def docs(request: Request) -> Response:
+        return file_answer(request, "docs.html", kept["docs.html"])
 
     @app.get("/api", include_in_schema=False)
     async def about() -> Response:
@@ -472,11 +487,15 @@ def _add_pages(app: FastAPI) -> None:
         }
         return fresh(facts)
 
-    @app.get("/static/tiles.css", include_in_schema=False)
-    async def colours() -> Response:
-        return Response(tiles, media_type="text/css", headers={"cache-control": "no-cache"})
 
-    app.mount("/static", StaticFiles(directory=str(STATIC)))
+def file_answer(request: Request, name: str, body: bytes, status: int = 200) -> Response:
+    """A file of the page; a browser that has it already is told so."""
+    tag = f'"{zlib.crc32(body):08x}-{len(body)}"'
+    headers = {"etag": tag, "cache-control": "no-cache"}
+    if status == 200 and request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    kind = KINDS[name.rpartition(".")[2]]
+    return Response(body, status, media_type=kind, headers=headers)
 
 
 def tile_styles() -> str:

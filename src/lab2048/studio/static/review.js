@@ -144,7 +144,7 @@ export function open(root, params, hash, page) {
     fill(worst, el("h2", {}, "The worst moves"), summary.worst.length ? el("ol", { class: "mistakes" }, summary.worst.map((each) => {
       const turn = played.turns[each.move - 1], name = gradeOf(steps[each.move - 1]);
       return el("li", {}, el("button", { type: "button", class: "mistake-card", "data-move": each.move, onclick: () => step(each.move - 1) }, smallBoard(turn.board, record.rules.rows, record.rules.cols),
-        el("span", {}, el("strong", {}, `Move ${each.move} `), el("span", { class: `grade ${name}` }, GRADES[name].sign), el("br"), `${each.made}, better ${each.better}`, el("br"), el("span", { class: "dim" }, points ? `lost ${number(each.regret)} points` : `${number(each.regret)} less to the judge`))));
+        el("span", {}, el("strong", {}, `Move ${each.move} `), el("span", { class: `grade ${name}` }, GRADES[name].sign), el("br"), `${each.made}, better ${each.better}`, el("br"), el("span", { class: "dim" }, points ? (each.regret < 0.05 ? "lost hardly anything" : `lost ${number(each.regret)} points`) : `${number(each.regret)} less to the judge`))));
     })) : el("p", {}, "None: every move was best."));
     fill(list, el("h2", {}, "All moves"), el("div", { class: "chips" }, steps.map((each, i) => {
       const name = gradeOf(each);

@@ -146,7 +146,9 @@ def test_modules_import_only_from_those_before_them():
         tree = ast.parse((PACKAGE / f"{name.replace('.', '/')}.py").read_text())
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lab2048."):
-                used = {node.module.removeprefix("lab2048.")}
+                inside = node.module.removeprefix("lab2048.")
+                package = (PACKAGE / inside.replace(".", "/")).is_dir()
+                used = {f"{inside}.{alias.name}" for alias in node.names} if package else {inside}
             elif isinstance(node, ast.ImportFrom) and node.module == "lab2048":
                 used = {alias.name for alias in node.names}
             else:

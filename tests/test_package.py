@@ -96,6 +96,7 @@ ORDER = [
     "studio.solving",
     "studio.library",
     "studio.watching",
+    "studio.reviewing",
     "studio.guard",
     "studio.models",
     "studio.app",

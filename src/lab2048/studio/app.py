@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
@@ -24,16 +22,14 @@ from lab2048.game import P4, Board, Rules
 from lab2048.learn.files import shipped
 from lab2048.notation import SHAPES
 from lab2048.palette import css, text_colour, tile_colour
-from lab2048.player import Player
 from lab2048.players import PLAYERS
-from lab2048.records import Record
 from lab2048.results import list_results, read_results, read_survey
-from lab2048.review import Step, review_steps, summary, usual_judge
-from lab2048.solve.problem import MAX_CELLS, ON_THE_FLY, Problem
-from lab2048.solve.table import Table, command_for
+from lab2048.solve.problem import ON_THE_FLY, Problem
+from lab2048.solve.table import command_for
 from lab2048.studio import models
-from lab2048.studio.library import Library, UnsolvedError, may_solve, solved_tables
+from lab2048.studio.library import Library, exact_table, solved_tables
 from lab2048.studio.limits import PLAYERS_AT_ONCE, SPEC, describe_players
+from lab2048.studio.reviewing import checked_record, find_judge, review_lines
 from lab2048.studio.watching import Watches
 from lab2048.studio.work import BusyError, Desk
 from lab2048.wording import one_line
@@ -47,12 +43,6 @@ KINDS = {
 }
 """The files of the page, by how their names end."""
 VIEWS = ("play", "watch", "analyse", "review", "results")
-JUDGED = 0.05
-"""Seconds that moves are judged for at a time; then it is somebody else's turn."""
-JUDGED_BY_TABLE = 64
-"""Moves that are looked up in a table at a time."""
-LONGEST = 100_000
-"""Moves of a game that is reviewed."""
 
 BoardQuery = Annotated[
     str,
@@ -230,7 +220,7 @@ def _add_positions(app: FastAPI) -> None:
         asked = asyncio.gather(*(ask(spec) for spec in dict.fromkeys(player)))
         thoughts = await while_there(request, asked) if player else []
         found = analysis.as_json(place, game, table, after, thoughts)
-        return fresh({"players": {}, **found, "note": note, "solvable": may_solve(table, game)})
+        return fresh({"players": {}, **found, "note": note, "solvable": library.solvable(game)})
 
     @app.get("/api/reach", response_model=models.Reach, tags=["positions"])
     async def reach(board: BoardQuery, rules: SizeQuery = None, p4: FourQuery = P4) -> Response:
@@ -248,24 +238,6 @@ def _add_positions(app: FastAPI) -> None:
             note = "no game reaches this position"
         shown = {str(tile): chance for tile, chance in chances.items()}
         return fresh({"board": str(place), "chances": shown, "missing": missing, "note": note})
-
-
-async def exact_table(
-    library: Library, board: Board, rules: Rules
-) -> tuple[Table | None, str | None]:
-    """The table that has a position; without one, why."""
-    if rules.cells > MAX_CELLS:
-        return None, f"{rules.name} has too many positions to be solved"
-    problem = Problem.of(rules)
-    try:
-        table = await library.solved(problem)
-    except UnsolvedError as error:
-        return None, str(error)
-    if table is None:
-        return None, f"for exact values, solve the board once: {command_for(problem)}"
-    if board not in table:
-        return None, "no game reaches this position"
-    return table, None
 
 
 # -- what there is ---------------------------------------------------------------------------------
@@ -388,67 +360,6 @@ def _add_games(app: FastAPI) -> None:
     async def watch(socket: WebSocket) -> None:
         host = socket.client.host if socket.client else ""
         await watches.serve(socket, client_of(socket), host)
-
-
-def checked_record(found: dict[str, Any]) -> Record:
-    """The record of a game that can be replayed, or a `ValueError`."""
-    text = json.dumps(found)
-    record = Record.from_json(text)
-    if not 0 < len(record.moves) <= LONGEST:
-        raise ValueError(f"a game that is reviewed has 1 to {LONGEST:,} moves")
-    for _ in record.turns():
-        pass
-    return record
-
-
-async def find_judge(
-    library: Library, desk: Desk, client: str, record: Record, spec: str | None
-) -> tuple[Table | Player, str]:
-    """Who judges a game: the player that was named, or the table, or a usual player."""
-    rules = record.rules
-    if spec is None and rules.cells <= MAX_CELLS:
-        first = next(record.turns()).board
-        table, _ = await exact_table(library, first, rules)
-        if table is not None:
-            return table, "perfect play"
-    spec = spec or usual_judge(rules)
-    await library.ready_for(spec, rules)
-    player = await desk.run(client, library.player, spec, rules)
-    return player, player.spec
-
-
-async def review_lines(
-    desk: Desk, client: str, record: Record, judge: Table | Player, name: str
-) -> AsyncIterator[str]:
-    """What is told about a game, a line at a time."""
-    points = isinstance(judge, Table) or judge.points
-    yield json.dumps({"judge": name, "points": points, "moves": len(record.moves)}) + "\n"
-    left = review_steps(record, judge, JUDGED_BY_TABLE if isinstance(judge, Table) else 1)
-    steps: list[Step] = []
-    try:
-        while part := await desk.run_patiently(client, some_steps, left):
-            steps += part
-            yield json.dumps({"steps": [_step(step) for step in part]}) + "\n"
-    except ValueError as error:
-        yield json.dumps({"error": one_line(error)}) + "\n"
-        return
-    yield json.dumps({"summary": summary(steps)}) + "\n"
-
-
-def some_steps(left: Iterator[Step]) -> list[Step]:
-    """As many of the steps that are left as can be judged in a while; at least one."""
-    end = time.perf_counter() + JUDGED
-    found: list[Step] = []
-    for step in left:
-        found.append(step)
-        if time.perf_counter() > end:
-            break
-    return found
-
-
-def _step(step: Step) -> dict[str, Any]:
-    found: dict[str, Any] = step._asdict()
-    return {**found, "board": step.board.hex, "move": str(step.move), "best": str(step.best)}
 
 
 # -- pages -----------------------------------------------------------------------------------------

@@ -110,6 +110,11 @@ class Library:
         chances = {t: table.get(board) for t, table in tables.items() if table is not None}
         return {t: chance for t, chance in chances.items() if chance is not None}, missing
 
+    def solvable(self, rules: Rules) -> bool:
+        """Whether a board is not solved, and will be if somebody asks for it."""
+        allowed = ON_THE_FLY < rules.cells <= ON_REQUEST and rules.p4 == P4
+        return allowed and self.table(Problem.of(rules)) is None
+
     def solve(self, problems: Sequence[Problem]) -> Making:
         """Begin to make tables in a process of its own, unless that is under way."""
         rules = problems[0].rules
@@ -221,9 +226,22 @@ class Library:
         return opinion(self.player(spec, rules), board)
 
 
-def may_solve(table: Table | None, rules: Rules) -> bool:
-    """Whether a board is not solved, and is if somebody asks for it."""
-    return table is None and ON_THE_FLY < rules.cells <= ON_REQUEST and rules.p4 == P4
+async def exact_table(
+    library: Library, board: Board, rules: Rules
+) -> tuple[Table | None, str | None]:
+    """The table that has a position; without one, why."""
+    if rules.cells > MAX_CELLS:
+        return None, f"{rules.name} has too many positions to be solved"
+    problem = Problem.of(rules)
+    try:
+        table = await library.solved(problem)
+    except UnsolvedError as error:
+        return None, str(error)
+    if table is None:
+        return None, f"for exact values, solve the board once: {command_for(problem)}"
+    if board not in table:
+        return None, "no game reaches this position"
+    return table, None
 
 
 def solved_tables() -> list[dict[str, Any]]:

@@ -36,6 +36,8 @@ export function open(root, params, hash, page) {
     page.setAddress(query("/results", { sort: sort === "made" ? null : sort, order: down ? null : "up", board: only || null, show: chosen, table: survey || null }).replace(/\?$/, ""), { push });
   }
 
+  // What nobody has a figure for is left out.
+  const columns = () => COLUMNS.filter(([key, , value]) => !["exact", "loss", "agreement"].includes(key) || rows.some((row) => (value(row) ?? null) !== null));
   const id = (row) => `${row.name}/${row.place}`;
 
   async function load() {
@@ -65,7 +67,7 @@ export function open(root, params, hash, page) {
     }
     const value = COLUMNS.find(([key]) => key === sort)[2];
     const shown = rows.filter((row) => !only || row.board === only).sort((a, b) => compare(value(a), value(b)) * (down ? -1 : 1));
-    const head = COLUMNS.map(([key, name]) => el("th", { scope: "col", "aria-sort": key === sort ? (down ? "descending" : "ascending") : null },
+    const head = columns().map(([key, name]) => el("th", { scope: "col", "aria-sort": key === sort ? (down ? "descending" : "ascending") : null },
       el("button", { type: "button", class: "link", "data-key": key, onclick: () => { down = key === sort ? !down : key !== "player" && key !== "board"; sort = key; address(); draw(); } }, name, key === sort ? (down ? " ▾" : " ▴") : "")));
     fill(table, el("table", { class: "results evals" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "unseen" }, "show")), head)), el("tbody", {}, shown.map((row) => line(row)))));
     detail();
@@ -80,7 +82,7 @@ export function open(root, params, hash, page) {
   function line(row) {
     const key = id(row), on = chosen.includes(key);
     const box = el("input", { type: "checkbox", checked: on, "aria-label": `Show ${row.player}`, onchange: () => { chosen = on ? chosen.filter((each) => each !== key) : [...chosen, key].slice(-6); address(); draw(); } });
-    return el("tr", { class: on ? "open" : "", title: row.command }, el("td", {}, box), COLUMNS.map(([name, , value]) => el("td", { class: name === "player" ? "name" : "" }, (SHOW[name] ?? String)(value(row), row) ?? "–")));
+    return el("tr", { class: on ? "open" : "", title: row.command }, el("td", {}, box), columns().map(([name, , value]) => el("td", { class: name === "player" ? "name" : "" }, (SHOW[name] ?? String)(value(row), row) ?? "–")));
   }
 
   let asked = 0;

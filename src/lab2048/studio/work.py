@@ -1,8 +1,8 @@
 """Work off the event loop, shared fairly: who has had less of the machine comes first.
 
 A client is another machine or, on this machine, a connection. Each has a queue; a thread that is
-free takes from the client that has the fewest pieces under way and, of those, has used the least
-time. One that comes anew begins where the one is that was served last.
+free takes from the client that has the fewest pieces under way and, of those, will have used the
+least time with its next one. One that comes anew begins where the one is that was served last.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Client:
 
     used: float
     """Seconds of a thread, counted from where the others were when it came."""
+    last: float = 0.0
+    """Seconds of its last piece: the next one will be like it."""
     running: int = 0
     waiting: deque[Piece] = field(default_factory=deque)
 
@@ -115,7 +117,7 @@ class Desk:
     def _next(self) -> tuple[str, Piece]:
         """The piece whose turn it is."""
         some = [(name, each) for name, each in self._clients.items() if each.waiting]
-        name, client = min(some, key=lambda pair: (pair[1].running, pair[1].used))
+        name, client = min(some, key=lambda pair: (pair[1].running, pair[1].used + pair[1].last))
         self._now = max(self._now, client.used)
         client.running += 1
         self._count -= 1
@@ -127,6 +129,7 @@ class Desk:
             del self._running[threading.get_ident()]
             client = self._clients[name]
             client.used += seconds
+            client.last = seconds
             client.running -= 1
             idle = [n for n, c in self._clients.items() if not c.running and not c.waiting]
             for other in idle:  # who has used more than others is remembered until they have, too

@@ -109,6 +109,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow  # players are compiled, to know their options
 @pytest.mark.parametrize("path", BAD)
 def test_a_bad_request_gets_one_clear_line(client, path):
     found = client.get(path)
@@ -136,6 +137,7 @@ HARMLESS = {"c1", "c2", "cells", "cutoff", "gamma"}
 """Options with a number that does not make a move take longer."""
 
 
+@pytest.mark.slow  # players are compiled
 def test_all_that_a_request_may_ask_for_is_bounded():
     for name in PLAYERS:
         for each in player_class(name).options():
@@ -174,6 +176,7 @@ def test_a_review_is_that_of_the_command(client, tmp_path, solved_home):
     assert steps[-1]["loss"] == pytest.approx(sum(step["regret"] for step in steps))
 
 
+@pytest.mark.slow  # players are compiled
 def test_a_review_by_a_player_of_a_game_that_began_elsewhere(client):
     start = Board.parse("16 8 . / 4 2 . / 2 . .")
     game = Game(Rules(3, 3), 3, start=start)
@@ -236,6 +239,7 @@ def test_a_watched_game_goes_on_where_it_was(address):
     assert "".join(frame["moves"] for frame in later) == whole
 
 
+@pytest.mark.slow  # players are compiled
 @pytest.mark.parametrize(
     ("order", "why"),
     [
@@ -258,6 +262,7 @@ def test_an_order_that_makes_no_sense_is_answered(address, order, why):
     assert any(why in each.get("error", "") for each in last) and any("over" in e for e in last)
 
 
+@pytest.mark.slow  # players are compiled
 def test_who_leaves_ends_the_game(address, monkeypatch):
     """Also one that is still far from where it is to be shown from."""
     from websockets.sync.client import connect
@@ -448,6 +453,7 @@ def test_what_nobody_waits_for_is_not_done():
     assert done == [4]
 
 
+@pytest.mark.slow  # players are compiled
 def test_an_answer_that_nobody_waits_for_is_given_up(address, client):
     slow = "/api/analyse?rules=4x4&board=1200000000000000&player=expectimax:time=1s"
     client.get("/api/analyse?rules=4x4&board=1200000000000000&player=expectimax")

@@ -24,7 +24,7 @@ from lab2048.studio.app import tile_styles
 from lab2048.studio.limits import checked_player
 from lab2048.studio.work import BusyError, Desk
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a server, and much to compile
 
 
 @pytest.fixture
@@ -66,7 +66,6 @@ def test_a_position_that_no_game_reaches_is_still_analysed(client):
     assert facts["players"]["greedy"]["choice"] == "up"
 
 
-@pytest.mark.slow  # three tables are made, in a process of its own
 def test_small_boards_are_solved_when_they_are_asked_for(client):
     found = client.get("/api/analyse", params={"board": "2 2 / 4 ."}).json()
     assert round(found["value"], 4) == 64.9077
@@ -109,7 +108,6 @@ BAD = {
 }
 
 
-@pytest.mark.slow  # players are compiled, to know their options
 @pytest.mark.parametrize("path", BAD)
 def test_a_bad_request_gets_one_clear_line(client, path):
     found = client.get(path)
@@ -137,7 +135,6 @@ HARMLESS = {"c1", "c2", "cells", "cutoff", "gamma"}
 """Options with a number that does not make a move take longer."""
 
 
-@pytest.mark.slow  # players are compiled
 def test_all_that_a_request_may_ask_for_is_bounded():
     for name in PLAYERS:
         for each in player_class(name).options():
@@ -162,7 +159,6 @@ def reviewed(client, record, judge=None):
     return [json.loads(line) for line in found.text.splitlines()]
 
 
-@pytest.mark.slow  # a command of its own
 def test_a_review_is_that_of_the_command(client, tmp_path, solved_home):
     record = Record.of(a_game(Rules(3, 2), 5), "me")
     lines = reviewed(client, record)
@@ -176,7 +172,6 @@ def test_a_review_is_that_of_the_command(client, tmp_path, solved_home):
     assert steps[-1]["loss"] == pytest.approx(sum(step["regret"] for step in steps))
 
 
-@pytest.mark.slow  # players are compiled
 def test_a_review_by_a_player_of_a_game_that_began_elsewhere(client):
     start = Board.parse("16 8 . / 4 2 . / 2 . .")
     game = Game(Rules(3, 3), 3, start=start)
@@ -239,7 +234,6 @@ def test_a_watched_game_goes_on_where_it_was(address):
     assert "".join(frame["moves"] for frame in later) == whole
 
 
-@pytest.mark.slow  # players are compiled
 @pytest.mark.parametrize(
     ("order", "why"),
     [
@@ -262,7 +256,6 @@ def test_an_order_that_makes_no_sense_is_answered(address, order, why):
     assert any(why in each.get("error", "") for each in last) and any("over" in e for e in last)
 
 
-@pytest.mark.slow  # players are compiled
 def test_who_leaves_ends_the_game(address, monkeypatch):
     """Also one that is still far from where it is to be shown from."""
     from websockets.sync.client import connect
@@ -453,7 +446,6 @@ def test_what_nobody_waits_for_is_not_done():
     assert done == [4]
 
 
-@pytest.mark.slow  # players are compiled
 def test_an_answer_that_nobody_waits_for_is_given_up(address, client):
     slow = "/api/analyse?rules=4x4&board=1200000000000000&player=expectimax:time=1s"
     client.get("/api/analyse?rules=4x4&board=1200000000000000&player=expectimax")
@@ -487,7 +479,6 @@ def test_what_waits_is_bounded_and_errors_come_back():
     asyncio.run(all_of_it())
 
 
-@pytest.mark.slow
 def test_a_crowd_is_answered_without_errors(solved_home, monkeypatch):
     """Fifty clients and twenty that watch; how fast that is, is in docs/results.md."""
     from lab2048 import bench_studio
@@ -501,7 +492,6 @@ def test_a_crowd_is_answered_without_errors(solved_home, monkeypatch):
 # -- results -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_evaluations_are_kept_and_listed(client, command, solved_home):
     code, _, _ = command("evaluate", "greedy", "random", "--board", "3x2", "--games", "50")
     assert code == 0
@@ -527,7 +517,6 @@ def test_evaluations_are_kept_and_listed(client, command, solved_home):
 # -- everything, garbled -------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_nothing_that_fits_the_description_is_an_error_of_the_server(address):
     """Requests made up from the interface's own description."""
     import schemathesis

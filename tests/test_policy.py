@@ -27,6 +27,8 @@ POLICIES = {
     "corner": naive_search.corner_policy,
 }
 
+pytestmark = pytest.mark.slow  # much has to be compiled
+
 
 @pytest.mark.parametrize("spec", [pytest.param("random", marks=slow), "greedy", "corner"])
 @pytest.mark.parametrize(

@@ -109,13 +109,13 @@ def _spread(seconds: list[float]) -> dict[str, float]:
 async def _page(client: Connection) -> dict[str, Any]:
     """What the first view consists of, and the time until all of it has come."""
     names = {"/play": b""}
-    todo = ["/play", "/static/play.js"]
-    while todo:
-        path = todo.pop()
+    missing = ["/play", "/static/play.js"]
+    while missing:
+        path = missing.pop()
         names[path] = body = await client.get(path)
         found = re.findall(rb'(?:src|href)="(/static/[^"]+)"', body)
         found += [b"/static/" + name for name in re.findall(rb'from "\./([a-z]+\.js)"', body)]
-        todo += [each.decode() for each in found if each.decode() not in {*names, *todo}]
+        missing += [each.decode() for each in found if each.decode() not in {*names, *missing}]
     times = []
     for _ in range(LOADS):
         began = time.perf_counter()

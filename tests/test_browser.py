@@ -447,12 +447,30 @@ def test_what_comes_late_changes_nothing(page):
     expect(page.locator(".view.results")).to_be_visible()
     page.wait_for_timeout(1500)
     assert page.url.endswith("/results")
-    page.keyboard.press("1")
+    page.keyboard.press("1")  # a view that was there before takes keys at once
     game = Game(RULES, 7)
     for key in first_moves(game, 6):
         page.keyboard.press(key)
     page.locator(".skip").focus()
     page.keyboard.press("Enter")
+    assert ranks(page) == game.board.ranks
+
+
+def test_keys_never_reach_a_view_that_was_left(page):
+    """While another one is on its way; where it does not come, the old one goes on."""
+    begin(page)
+    held = []
+    page.route("**/watch.js", lambda route: held.append(route))
+    page.keyboard.press("2")
+    expect(page).to_have_url(re.compile("/watch"))
+    game = Game(RULES, 7)
+    (key,) = first_moves(game, 1)
+    page.keyboard.press(key)
+    assert ranks(page) == Game(RULES, 7).board.ranks
+    held[0].fulfill(content_type="text/javascript", body="throw 1")
+    expect(page.locator("#toast")).to_contain_text("does not answer")
+    assert "/play?rules=3x2&seed=7" in page.url
+    page.keyboard.press(key)
     assert ranks(page) == game.board.ranks
 
 

@@ -14,6 +14,7 @@ const live = document.getElementById("live");
 const toast = document.getElementById("toast");
 const dialog = document.getElementById("keys");
 
+const loaded = {}; // the modules of views that have been shown: these are shown again at once
 let current = null; // what is shown: { name, view, keys }
 const last = {}; // the address that each view was left at
 let turn = 0;
@@ -49,21 +50,26 @@ function setAddress(url, { push = false } = {}) {
   last[current.name] = url;
 }
 
+function named() { const name = location.pathname.slice(1); return name in VIEWS ? name : "play"; }
+
 async function show() {
   const mine = ++turn;
-  const name = location.pathname.slice(1) in VIEWS ? location.pathname.slice(1) : "play";
+  const name = named();
   if (current?.name === name && current.view.arrive) { // the same view at another address
     current.view.arrive(new URLSearchParams(location.search), location.hash.slice(1));
     return;
   }
-  let module;
-  try {
-    module = await VIEWS[name]();
-  } catch {
-    fail("the studio does not answer; is it still running?");
-    return;
+  if (!loaded[name]) {
+    try {
+      loaded[name] = await VIEWS[name]();
+    } catch {
+      fail("the studio does not answer; is it still running?");
+      if (mine === turn && current) write(last[current.name]);
+      return;
+    }
+    if (mine !== turn) return;
   }
-  if (mine !== turn) return;
+  const module = loaded[name];
   current?.view.leave?.();
   const root = el("div", { class: `view ${name}` });
   const shown = { name, keys: module.KEYS, view: null };
@@ -115,7 +121,7 @@ document.addEventListener("keydown", (event) => {
   else if (/^[1-5]$/.test(event.key) && !event.target.closest(".editor")) {
     const name = Object.keys(VIEWS)[Number(event.key) - 1];
     if (name !== current?.name) go(last[name] ?? `/${name}`);
-  } else if (!current?.view?.key?.(event)) return;
+  } else if (current?.name !== named() || !current.view?.key?.(event)) return; // a view that is still coming takes no keys
   event.preventDefault();
 });
 document.getElementById("help").addEventListener("click", showKeys);

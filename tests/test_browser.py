@@ -460,7 +460,7 @@ def test_keys_never_reach_a_view_that_was_left(page):
     """While another one is on its way; where it does not come, the old one goes on."""
     begin(page)
     held = []
-    page.route("**/watch.js", lambda route: held.append(route))
+    page.route("**/watch.js", lambda route: held.append(route))  # noqa: PLW0108
     page.keyboard.press("2")
     expect(page).to_have_url(re.compile("/watch"))
     game = Game(RULES, 7)

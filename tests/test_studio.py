@@ -67,7 +67,10 @@ def test_a_position_that_no_game_reaches_is_still_analysed(client):
 
 
 def test_small_boards_are_solved_when_they_are_asked_for(client):
-    found = client.get("/api/analyse", params={"board": "2 2 / 4 ."}).json()
+    found = {"value": None, "note": "ask again"}
+    while found["value"] is None:  # on a busy machine a table takes its time
+        assert "ask again" in found["note"]
+        found = client.get("/api/analyse", params={"board": "2 2 / 4 ."}).json()
     assert round(found["value"], 4) == 64.9077
     chances = client.get("/api/reach", params={"board": "2 2 / 4 ."}).json()["chances"]
     assert set(chances) == {"8", "16", "32"} and chances["8"] == 1 and 0 < chances["32"] < 0.2

@@ -19,6 +19,7 @@ from lab2048.solve.table import Table
 
 slow = pytest.mark.slow
 FOUR = Rules(4, 4)
+SMALL = Rules(3, 2)
 EXAMPLE = "r 13 5 5 2 14 8 3 1 12 9 1 0 11 10 0 1 : 3 15\n"
 """The line that the study prints."""
 
@@ -77,13 +78,13 @@ def test_text_is_read_as_it_was_written(tmp_path, rules):
 
 
 def test_moves_are_those_of_the_games(tmp_path):
-    player = make_player("greedy", Rules(3, 3))
+    player = make_player("greedy", SMALL)
     games = sorted(play_games(player, iter(range(8)), 5), key=lambda game: game.index)
     size = sum(len(game.moves) for game in games[:6]) + 7
-    found = some_moves(Rules(3, 3), size, seed=5)
+    found = some_moves(SMALL, size, seed=5)
     place = 0
     for played in games[:7]:
-        game = Game(Rules(3, 3), 5, index=played.index)
+        game = Game(SMALL, 5, index=played.index)
         for move in played.moves[: size - place]:
             assert found.boards[place] == game.board.packed and found.moves[place] == move
             game.play(move)
@@ -186,11 +187,11 @@ def test_parquet_is_read_as_it_was_written(tmp_path, monkeypatch):
 @pytest.mark.parametrize("column", range(3))
 def test_a_row_that_is_wrong_is_named(tmp_path, monkeypatch, column):
     monkeypatch.setattr(data, "GROUP", 128)
-    moves = some_moves(Rules(3, 3))
+    moves = some_moves(SMALL)
     moves[column][200] = [1 << 40, 7, 9][column]
-    data.write_moves(tmp_path / "a.parquet", [moves], Rules(3, 3), {})
-    with pytest.raises(DataError, match=r"a.parquet, row 201: board 0x.*is no move on 3x3"):
-        data.summarise(data.open_moves(tmp_path / "a.parquet", Rules(3, 3)))
+    data.write_moves(tmp_path / "a.parquet", [moves], SMALL, {})
+    with pytest.raises(DataError, match=r"a.parquet, row 201: board 0x.*is no move on 3x2"):
+        data.summarise(data.open_moves(tmp_path / "a.parquet", SMALL))
 
 
 def test_files_that_are_no_moves(tmp_path):
@@ -434,17 +435,17 @@ def test_make_and_check(command, tmp_path, warm_home):
     for name in ("a.txt", "b.parquet"):
         path = str(tmp_path / name)
         code, out, _ = command(
-            "data", "make", "--player", "greedy", "--moves", "2k", "--board", "3x3", "--out", path
+            "data", "make", "--player", "greedy", "--moves", "2k", "--board", "3x2", "--out", path
         )
         assert code == 0 and "wrote 2,000 moves of greedy to" in out
-        code, out, _ = command("data", "check", path, "--board", "3x3")
+        code, out, _ = command("data", "check", path, "--board", "3x2")
         assert code == 0 and "2,000 moves" in out and "of the tile after the move" in out
-        code, out, _ = command("data", "check", path, "--board", "3x3", "--json")
+        code, out, _ = command("data", "check", path, "--board", "3x2", "--json")
         assert json.loads(out)[path]["moves"] == 2000
-    one, other = (data.open_moves(tmp_path / name, Rules(3, 3)) for name in ("a.txt", "b.parquet"))
+    one, other = (data.open_moves(tmp_path / name, SMALL) for name in ("a.txt", "b.parquet"))
     assert one.read(0).boards.tolist() == other.read(0).boards.tolist()
     code, _, error = command("data", "check", path)
-    assert code == 2 and "has moves on 3x3, not 4x4" in error
+    assert code == 2 and "has moves on 3x2, not 4x4" in error
     code, _, error = command("data", "make", "--moves", "x", "--out", str(tmp_path / "c.txt"))
     assert code == 2 and "a number of moves is such as 5000, 200k or 1M, not 'x'" in error
 

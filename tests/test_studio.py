@@ -237,6 +237,29 @@ def test_a_watched_game_goes_on_where_it_was(address):
     assert "".join(frame["moves"] for frame in later) == whole
 
 
+def test_a_step_is_one_move_and_a_pause_is_none(address):
+    from websockets.sync.client import connect
+
+    with connect(address.replace("http", "ws") + "/api/watch") as link:
+
+        def order(what, **more):
+            link.send(json.dumps({"do": what, **more}))
+
+        def count():
+            return json.loads(link.recv(timeout=60))["count"]
+
+        order("start", rules="4x4", player="random", seed=1, speed=8, paused=True)
+        assert count() == 0
+        for steps in (1, 2, 3):
+            order("step")
+            assert count() == steps
+        order("play")
+        assert count() > 3
+        order("pause")
+        with pytest.raises(TimeoutError):
+            all(not json.loads(link.recv(timeout=1))["over"] for _ in range(1000))
+
+
 @pytest.mark.parametrize(
     ("order", "why"),
     [
@@ -277,17 +300,19 @@ def test_who_leaves_ends_the_game(address, monkeypatch):
     assert len(made) == before
 
 
-def test_watched_games_are_limited_and_idle_ones_dropped(address, monkeypatch):
+@pytest.mark.parametrize("limit", ["WATCHED", "WATCHED_BY_ONE"])
+def test_watched_games_are_limited_and_idle_ones_dropped(address, monkeypatch, limit):
     from websockets.sync.client import connect
 
     where = address.replace("http", "ws") + "/api/watch"
-    monkeypatch.setattr(watching, "WATCHED", 1)
+    monkeypatch.setattr(watching, limit, 1)
     monkeypatch.setattr(watching, "IDLE", 3.0)
     with connect(where) as first:
-        time.sleep(0.1)
+        first.send(json.dumps({"do": "start", "rules": "3x2", "player": "random", "paused": True}))
+        assert "started" in json.loads(first.recv(timeout=60))
         with connect(where) as second:
-            assert "as there may be" in json.loads(second.recv(timeout=10))["error"]
-        assert "nothing was asked" in json.loads(first.recv(timeout=10))["error"]
+            assert "as there may be" in json.loads(second.recv(timeout=60))["error"]
+        assert "nothing was asked" in json.loads(first.recv(timeout=60))["error"]
 
 
 # -- who may ask ---------------------------------------------------------------------------------
@@ -350,6 +375,7 @@ def test_pages_have_a_policy_without_inline_script(client):
         policy = found.headers["content-security-policy"]
         assert found.status_code == 200
         assert "unsafe" not in policy and "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
         assert not any(each in found.text for each in ("<script>", "style=", "://"))
     for path in STATIC.iterdir():
         found = client.get(f"/static/{path.name}")
@@ -508,10 +534,17 @@ def test_evaluations_are_kept_and_listed(client, command, solved_home):
     whole = client.get(f"/api/results/{found['name']}").json()
     (greedy, _) = whole["results"]
     assert len(greedy["quantiles"]) == 101 and greedy["quantiles"][50] == greedy["score"]["median"]
+    assert "scores" not in greedy
     kept = solved_home / "results" / f"{found['name']}.json"
     text = kept.read_text()
+    older = kept.with_name("20200101-000000-ffffff.json")
+    older.write_text(text)
+    listed = [each["name"] for each in client.get("/api/results").json()]
+    assert listed == [found["name"], older.stem]  # the newest first
+    older.unlink()
     odd = [
         '{"format": 1, "results": [1]}',
+        text.replace('"format": 1', '"format": 2'),
         text[: len(text) // 2],
         text.replace('"games": 50', '"games": NaN'),
     ]

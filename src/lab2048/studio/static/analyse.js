@@ -1,54 +1,174 @@
 // Analyse: set up a position, see what every move is worth, and walk through the tree of the game.
 
 import { smallBoard } from "./board.js";
-import { ARROWS, DIRECTIONS, Rules, boardText, fromHex, hex, legalMoves, parseBoard, tile, Game, newSeed } from "./engine.js";
-import { PlayerPicker, el, field, fill, fourInput, loss, number, percent, serverFacts, sizeSelect, solvePanel, usualPlayer } from "./parts.js";
+import {
+  ARROWS,
+  DIRECTIONS,
+  Rules,
+  boardText,
+  fromHex,
+  hex,
+  legalMoves,
+  parseBoard,
+  tile,
+  Game,
+  newSeed,
+} from "./engine.js";
+import {
+  PlayerPicker,
+  el,
+  field,
+  fill,
+  fourInput,
+  loss,
+  number,
+  percent,
+  serverFacts,
+  sizeSelect,
+  solvePanel,
+  usualPlayer,
+} from "./parts.js";
 import { get, query } from "./api.js";
 
 export const TITLE = "Analyse";
-export const KEYS = [["↑ → ↓ ←", "the spawns after a move"], ["Enter", "the spawns after the best move"], ["Backspace", "back"], ["c", "clear the board"], ["g", "a position out of a random game"], ["p", "play on from here"], ["+ or -", "raise or lower the tile of the cell that has the focus; arrows go to another cell"], ["Delete or 0", "empty that cell"]];
+export const KEYS = [
+  ["↑ → ↓ ←", "the spawns after a move"],
+  ["Enter", "the spawns after the best move"],
+  ["Backspace", "back"],
+  ["c", "clear the board"],
+  ["g", "a position out of a random game"],
+  ["p", "play on from here"],
+  ["+ or -", "raise or lower the tile of the cell that has the focus; arrows go to another cell"],
+  ["Delete or 0", "empty that cell"],
+];
 const MOVES = { ArrowUp: 0, ArrowRight: 1, ArrowDown: 2, ArrowLeft: 3 };
-const WAITING = { meaning: "", values: Object.fromEntries(DIRECTIONS.map((name) => [name, null])), choice: null };
+const WAITING = {
+  meaning: "",
+  values: Object.fromEntries(DIRECTIONS.map((name) => [name, null])),
+  choice: null,
+};
 const EXAMPLE = { board: "643512114", rules: "3x3" };
 
 export function open(root, params, hash, page) {
-  let rules, ranks, specs = [], after = null, paint = 1, most = 4, small = 8;
-  serverFacts().then((facts) => { most = facts.most_players; small = facts.solved_at_once; }).catch(page.fail);
-  let asking = new AbortController(), alive = true;
+  let rules;
+  let ranks;
+  let specs = [];
+  let after = null;
+  let paint = 1;
+  let most = 4;
+  let small = 8;
+  serverFacts()
+    .then((facts) => {
+      most = facts.most_players;
+      small = facts.solved_at_once;
+    })
+    .catch(page.fail);
+  let asking = new AbortController();
+  let alive = true;
   let shown = null; // the analysis on the page
   let focused = 0; // the cell that the Tab key leads to
   let solving = null; // the panel that offers to solve the board, and then shows how far that is
 
   const editor = el("div", { class: "editor", role: "grid", "aria-label": "Board editor" });
   const palette = el("div", { class: "palette", role: "radiogroup", "aria-label": "Tile to put" });
-  const text = el("input", { type: "text", class: "text", "aria-label": "Position as text", spellcheck: false, autocomplete: "off", onchange: () => pasted(text.value) });
+  const text = el("input", {
+    type: "text",
+    class: "text",
+    "aria-label": "Position as text",
+    spellcheck: false,
+    autocomplete: "off",
+    onchange: () => pasted(text.value),
+  });
   const settings = el("div", { class: "row" });
   const pickers = el("div", { class: "row players" });
   const verdict = el("p", { class: "verdict", "aria-live": "polite" });
-  const grid = el("div", { class: "wide" }), spawns = el("div", { class: "spawns" }), note = el("div", { class: "note" });
+  const grid = el("div", { class: "wide" });
+  const spawns = el("div", { class: "spawns" });
+  const note = el("div", { class: "note" });
   const reach = el("section", { class: "reach", "aria-label": "Chance to reach each tile" });
-  const back = el("button", { type: "button", onclick: () => history.back(), title: "Back (Backspace)" }, "← Back");
+  const back = el(
+    "button",
+    { type: "button", onclick: () => history.back(), title: "Back (Backspace)" },
+    "← Back",
+  );
 
-  fill(root,
-    el("div", { class: "stage" },
-      el("section", { class: "board-side", "aria-label": "Position" },
-        el("div", { class: "board-frame" }, editor), palette, text,
-        el("div", { class: "row buttons" }, back,
+  fill(
+    root,
+    el(
+      "div",
+      { class: "stage" },
+      el(
+        "section",
+        { class: "board-side", "aria-label": "Position" },
+        el("div", { class: "board-frame" }, editor),
+        palette,
+        text,
+        el(
+          "div",
+          { class: "row buttons" },
+          back,
           el("button", { type: "button", onclick: clear, title: "Clear the board (c)" }, "Clear"),
-          el("button", { type: "button", onclick: random, title: "A position out of a random game (g)" }, "Random"),
-          el("button", { type: "button", onclick: play, title: "Play on from here (p)" }, "Play from here"),
-          el("button", { type: "button", onclick: copy, title: "Copy the address of this position" }, "Copy link"))),
-      el("section", { class: "panel", "aria-label": "Analysis" },
-        el("h1", {}, "Analyse"), settings, verdict, grid, pickers, note, spawns, reach)));
+          el(
+            "button",
+            { type: "button", onclick: random, title: "A position out of a random game (g)" },
+            "Random",
+          ),
+          el(
+            "button",
+            { type: "button", onclick: play, title: "Play on from here (p)" },
+            "Play from here",
+          ),
+          el(
+            "button",
+            { type: "button", onclick: copy, title: "Copy the address of this position" },
+            "Copy link",
+          ),
+        ),
+      ),
+      el(
+        "section",
+        { class: "panel", "aria-label": "Analysis" },
+        el("h1", {}, "Analyse"),
+        settings,
+        verdict,
+        grid,
+        pickers,
+        note,
+        spawns,
+        reach,
+      ),
+    ),
+  );
 
   // -- the position ---------------------------------------------------------------------------
 
   function place() {
-    fill(settings,
+    fill(
+      settings,
       field("board", sizeSelect(rules.name, resize)),
-      field("p4", fourInput(rules.p4, (p4) => { rules = new Rules(rules.rows, rules.cols, p4); changed(); })));
+      field(
+        "p4",
+        fourInput(rules.p4, (p4) => {
+          rules = new Rules(rules.rows, rules.cols, p4);
+          changed();
+        }),
+      ),
+    );
     const made = specs.map((spec, i) => picker(i));
-    const more = specs.length < most ? el("button", { type: "button", onclick: async () => { specs.push(await another()); changed(); } }, "+ Player") : null;
+    const more =
+      specs.length < most
+        ? el(
+            "button",
+            {
+              type: "button",
+              onclick: async () => {
+                specs.push(await another());
+                changed();
+              },
+            },
+            "+ Player",
+          )
+        : null;
     fill(pickers, made, more);
   }
 
@@ -64,30 +184,90 @@ export function open(root, params, hash, page) {
 
   async function another() {
     const usual = await usualPlayer(rules);
-    return [usual, "expectimax", "mcts", "montecarlo", "greedy"].find((name) => !specs.some((spec) => spec.split(":")[0] === name)) ?? "random";
+    return (
+      [usual, "expectimax", "mcts", "montecarlo", "greedy"].find(
+        (name) => !specs.some((spec) => spec.split(":")[0] === name),
+      ) ?? "random"
+    );
   }
 
   function picker(i) {
-    const made = new PlayerPicker({ label: `Player ${i + 1}`, onchange: (spec) => { specs[i] = spec; changed(); } });
+    const made = new PlayerPicker({
+      label: `Player ${i + 1}`,
+      onchange: (spec) => {
+        specs[i] = spec;
+        changed();
+      },
+    });
     made.show(rules, specs[i]).catch(page.fail);
-    const remove = el("button", { type: "button", class: "icon", title: `Without ${specs[i]}`, "aria-label": `Without ${specs[i]}`, onclick: () => { specs.splice(i, 1); changed(); } }, "×");
+    const remove = el(
+      "button",
+      {
+        type: "button",
+        class: "icon",
+        title: `Without ${specs[i]}`,
+        "aria-label": `Without ${specs[i]}`,
+        onclick: () => {
+          specs.splice(i, 1);
+          changed();
+        },
+      },
+      "×",
+    );
     return el("span", { class: "with" }, made.element, remove);
   }
 
   function draw() {
     editor.style.setProperty("--rows", rules.rows);
     editor.style.setProperty("--cols", rules.cols);
-    const old = editor.contains(document.activeElement) ? Number(document.activeElement.dataset.cell) : null;
-    fill(editor, Array.from({ length: rules.rows }, (_, r) => el("div", { class: "editor-row", role: "row" }, Array.from({ length: rules.cols }, (__, c) => cell(r * rules.cols + c)))));
-    if (old !== null) editor.querySelector(`[data-cell="${Math.min(old, rules.cells - 1)}"]`)?.focus();
+    const old = editor.contains(document.activeElement)
+      ? Number(document.activeElement.dataset.cell)
+      : null;
+    fill(
+      editor,
+      Array.from({ length: rules.rows }, (_, r) =>
+        el(
+          "div",
+          { class: "editor-row", role: "row" },
+          Array.from({ length: rules.cols }, (__, c) => cell(r * rules.cols + c)),
+        ),
+      ),
+    );
+    if (old !== null)
+      editor.querySelector(`[data-cell="${Math.min(old, rules.cells - 1)}"]`)?.focus();
     if (document.activeElement !== text) text.value = boardText(ranks, rules.cols);
   }
 
   function cell(number) {
-    const rank = ranks[number], where = `row ${Math.floor(number / rules.cols) + 1}, column ${(number % rules.cols) + 1}`;
-    const face = el("span", { class: rank ? `face r${rank} d${String(tile(rank)).length}` : "face none" }, rank ? String(tile(rank)) : "");
-    return el("button", { type: "button", class: "editor-cell", role: "gridcell", tabIndex: number === focused ? 0 : -1, onfocus: (event) => { focused = number; for (const each of editor.querySelectorAll("[tabindex='0']")) each.tabIndex = -1; event.target.tabIndex = 0; }, "data-cell": number, "aria-label": `${where}: ${rank ? tile(rank) : "empty"}`,
-      onclick: () => put(number, ranks[number] === paint ? 0 : paint), oncontextmenu: (event) => { event.preventDefault(); put(number, 0); } }, face);
+    const rank = ranks[number];
+    const where = `row ${Math.floor(number / rules.cols) + 1}, column ${(number % rules.cols) + 1}`;
+    const face = el(
+      "span",
+      { class: rank ? `face r${rank} d${String(tile(rank)).length}` : "face none" },
+      rank ? String(tile(rank)) : "",
+    );
+    return el(
+      "button",
+      {
+        type: "button",
+        class: "editor-cell",
+        role: "gridcell",
+        tabIndex: number === focused ? 0 : -1,
+        onfocus: (event) => {
+          focused = number;
+          for (const each of editor.querySelectorAll("[tabindex='0']")) each.tabIndex = -1;
+          event.target.tabIndex = 0;
+        },
+        "data-cell": number,
+        "aria-label": `${where}: ${rank ? tile(rank) : "empty"}`,
+        onclick: () => put(number, ranks[number] === paint ? 0 : paint),
+        oncontextmenu: (event) => {
+          event.preventDefault();
+          put(number, 0);
+        },
+      },
+      face,
+    );
   }
 
   function put(number, rank) {
@@ -98,8 +278,30 @@ export function open(root, params, hash, page) {
 
   function choices() {
     const most = Math.min(17, Math.max(11, rules.cells + 1));
-    fill(palette, Array.from({ length: most + 1 }, (_, rank) => el("button", { type: "button", role: "radio", class: "swatch", "aria-checked": String(rank === paint), "aria-label": rank ? String(tile(rank)) : "empty",
-      onclick: () => { paint = rank; choices(); } }, el("span", { class: rank ? `face r${rank} d${String(tile(rank)).length}` : "face none" }, rank ? String(tile(rank)) : "×"))));
+    fill(
+      palette,
+      Array.from({ length: most + 1 }, (_, rank) =>
+        el(
+          "button",
+          {
+            type: "button",
+            role: "radio",
+            class: "swatch",
+            "aria-checked": String(rank === paint),
+            "aria-label": rank ? String(tile(rank)) : "empty",
+            onclick: () => {
+              paint = rank;
+              choices();
+            },
+          },
+          el(
+            "span",
+            { class: rank ? `face r${rank} d${String(tile(rank)).length}` : "face none" },
+            rank ? String(tile(rank)) : "×",
+          ),
+        ),
+      ),
+    );
   }
 
   function pasted(value) {
@@ -115,10 +317,15 @@ export function open(root, params, hash, page) {
     }
   }
 
-  function clear() { ranks = new Array(rules.cells).fill(0); after = null; changed(); }
+  function clear() {
+    ranks = new Array(rules.cells).fill(0);
+    after = null;
+    changed();
+  }
 
   function random() {
-    const game = new Game(rules, newSeed()), length = 5 + Math.floor(Math.random() * 8 * rules.cells);
+    const game = new Game(rules, newSeed());
+    const length = 5 + Math.floor(Math.random() * 8 * rules.cells);
     while (game.moves.length < length && !game.over) {
       const moves = legalMoves(game.board, rules.rows, rules.cols);
       game.play(moves[Math.floor(Math.random() * moves.length)]);
@@ -129,16 +336,35 @@ export function open(root, params, hash, page) {
     changed();
   }
 
-  function play() { if (!legalMoves(ranks, rules.rows, rules.cols).length) { page.fail("no move is legal here, so there is nothing to play"); return; } page.go(query("/play", { ...rules.query, start: hex(ranks), seed: String(newSeed()) })); }
+  function play() {
+    if (!legalMoves(ranks, rules.rows, rules.cols).length) {
+      page.fail("no move is legal here, so there is nothing to play");
+      return;
+    }
+    page.go(query("/play", { ...rules.query, start: hex(ranks), seed: String(newSeed()) }));
+  }
 
   async function copy() {
-    try { await navigator.clipboard.writeText(location.href); page.tell("The address is on the clipboard."); } catch { page.fail(`Copy it from the address bar: ${location.href}`); }
+    try {
+      await navigator.clipboard.writeText(location.href);
+      page.tell("The address is on the clipboard.");
+    } catch {
+      page.fail(`Copy it from the address bar: ${location.href}`);
+    }
   }
 
   // -- the answer -----------------------------------------------------------------------------
 
   function address(push) {
-    page.setAddress(query("/analyse", { board: hex(ranks), ...rules.query, player: specs.length ? specs : "none", after: after === null ? null : DIRECTIONS[after] }), { push });
+    page.setAddress(
+      query("/analyse", {
+        board: hex(ranks),
+        ...rules.query,
+        player: specs.length ? specs : "none",
+        after: after === null ? null : DIRECTIONS[after],
+      }),
+      { push },
+    );
   }
 
   function changed({ push = true } = {}) {
@@ -156,12 +382,21 @@ export function open(root, params, hash, page) {
     const { signal } = asking;
     fill(reach);
     if (ranks.every((rank) => !rank)) {
-      fill(verdict, "Set up a position: choose a tile below the board and click on cells, or paste it as text.");
-      fill(grid); fill(spawns); fill(note);
+      fill(
+        verdict,
+        "Set up a position: choose a tile below the board and click on cells, or paste it as text.",
+      );
+      fill(grid);
+      fill(spawns);
+      fill(note);
       return;
     }
     const params = { board: hex(ranks), rules: rules.name, p4: rules.p4 };
-    const slow = setTimeout(() => { if (!signal.aborted) verdict.textContent = "Thinking… the first time, a small board is solved and a player is compiled."; }, 400);
+    const slow = setTimeout(() => {
+      if (!signal.aborted)
+        verdict.textContent =
+          "Thinking… the first time, a small board is solved and a player is compiled.";
+    }, 400);
     try {
       const move = after === null ? null : DIRECTIONS[after];
       let found = await get("/api/analyse", { ...params, after: move }, signal);
@@ -173,17 +408,24 @@ export function open(root, params, hash, page) {
           show({ ...found, players: Object.fromEntries(specs.map((spec) => [spec, WAITING])) });
           clearTimeout(slow);
         }
-        const thoughts = await Promise.allSettled(specs.map((spec) => get("/api/analyse", { ...params, player: spec }, signal)));
+        const thoughts = await Promise.allSettled(
+          specs.map((spec) => get("/api/analyse", { ...params, player: spec }, signal)),
+        );
         if (signal.aborted) return;
         troubles = thoughts.flatMap((each) => (each.reason ? [each.reason.message] : []));
-        found = { ...found, players: Object.assign({}, ...thoughts.map((each) => each.value?.players)) };
+        found = {
+          ...found,
+          players: Object.assign({}, ...thoughts.map((each) => each.value?.players)),
+        };
       }
       show(found, troubles);
       if (found.value !== null) offerReach(params, signal);
     } catch (error) {
       if (error.name === "AbortError") return;
       fill(verdict, el("span", { class: "trouble" }, error.message));
-      fill(grid); fill(spawns); fill(note);
+      fill(grid);
+      fill(spawns);
+      fill(note);
     } finally {
       clearTimeout(slow);
     }
@@ -195,13 +437,41 @@ export function open(root, params, hash, page) {
     const best = DIRECTIONS.filter((name) => found.moves[name].optimal);
     const [first] = Object.entries(found.players);
     if (found.terminal) fill(verdict, "No move is legal here: the game is over.");
-    else if (exact) fill(verdict, el("strong", {}, `${best.map(title).join(" or ")} ${best.length > 1 ? "are" : "is"} best`), `: ${number(found.value, 2)} more points on average under perfect play. `, why(found, best[0]));
-    else if (first) fill(verdict, el("strong", {}, `${title(first[1].choice)} is ${first[0]}’s move`), ". The exact answer is not known here.");
+    else if (exact)
+      fill(
+        verdict,
+        el("strong", {}, `${best.map(title).join(" or ")} ${best.length > 1 ? "are" : "is"} best`),
+        `: ${number(found.value, 2)} more points on average under perfect play. `,
+        why(found, best[0]),
+      );
+    else if (first)
+      fill(
+        verdict,
+        el("strong", {}, `${title(first[1].choice)} is ${first[0]}’s move`),
+        ". The exact answer is not known here.",
+      );
     else fill(verdict, "Add a player to see what it thinks.");
     fill(grid, table(found, exact));
-    const meanings = Object.entries(found.players).filter(([, thinks]) => thinks.meaning).map(([spec, thinks]) => el("p", {}, `${spec}: ${thinks.meaning}`));
-    fill(note, troubles.map((text) => el("p", { class: "trouble" }, text)), meanings, found.note ? el("p", {}, found.note) : null);
-    if (found.solvable) note.append((solving ??= solvePanel(rules, () => alive, () => { solving = null; ask(); })));
+    const meanings = Object.entries(found.players)
+      .filter(([, thinks]) => thinks.meaning)
+      .map(([spec, thinks]) => el("p", {}, `${spec}: ${thinks.meaning}`));
+    fill(
+      note,
+      troubles.map((text) => el("p", { class: "trouble" }, text)),
+      meanings,
+      found.note ? el("p", {}, found.note) : null,
+    );
+    if (found.solvable)
+      note.append(
+        (solving ??= solvePanel(
+          rules,
+          () => alive,
+          () => {
+            solving = null;
+            ask();
+          },
+        )),
+      );
     showSpawns(found);
   }
 
@@ -209,31 +479,88 @@ export function open(root, params, hash, page) {
 
   // Why the best move is best, against the one that comes next.
   function why(found, best) {
-    const others = DIRECTIONS.filter((name) => found.moves[name].legal && !found.moves[name].optimal).sort((a, b) => found.moves[a].regret - found.moves[b].regret);
+    const others = DIRECTIONS.filter(
+      (name) => found.moves[name].legal && !found.moves[name].optimal,
+    ).sort((a, b) => found.moves[a].regret - found.moves[b].regret);
     if (!others.length) return null;
-    const [next] = others, a = found.moves[best], b = found.moves[next];
-    if (b.regret < 0.05) return el("span", { class: "dim" }, `${title(next)} is practically as good.`);
+    const [next] = others;
+    const a = found.moves[best];
+    const b = found.moves[next];
+    if (b.regret < 0.05)
+      return el("span", { class: "dim" }, `${title(next)} is practically as good.`);
     const signed = (value) => `${value < 0 ? "−" : "+"}${number(Math.abs(value))}`;
-    const parts = a.reward === b.reward ? "" : ` (${signed(a.reward - b.reward)} now, ${signed(a.after_value - b.after_value)} later)`;
-    return el("span", { class: "dim" }, `That is ${number(b.regret)} more than ${next}, the next best${parts}.`);
+    const parts =
+      a.reward === b.reward
+        ? ""
+        : ` (${signed(a.reward - b.reward)} now, ${signed(a.after_value - b.after_value)} later)`;
+    return el(
+      "span",
+      { class: "dim" },
+      `That is ${number(b.regret)} more than ${next}, the next best${parts}.`,
+    );
   }
 
   function table(found, exact) {
     const players = Object.entries(found.players);
-    const head = el("tr", {}, el("th", { scope: "col" }, "move"), el("th", { scope: "col" }, "reward"),
+    const head = el(
+      "tr",
+      {},
+      el("th", { scope: "col" }, "move"),
+      el("th", { scope: "col" }, "reward"),
       exact ? ["after", "q", "regret"].map((name) => el("th", { scope: "col" }, name)) : null,
-      players.map(([spec, thinks]) => el("th", { scope: "col", class: "player", title: thinks.meaning }, spec)));
+      players.map(([spec, thinks]) =>
+        el("th", { scope: "col", class: "player", title: thinks.meaning }, spec),
+      ),
+    );
     const rows = DIRECTIONS.map((name, d) => row(found.moves[name], name, d, exact, players));
     return el("table", { class: "moves" }, el("thead", {}, head), el("tbody", {}, rows));
   }
 
   function row(move, name, d, exact, players) {
-    const pick = el("button", { type: "button", class: "link", disabled: !move.legal, "aria-expanded": String(after === d), onclick: () => pickMove(d) }, el("span", { "aria-hidden": "true" }, `${ARROWS[d]} `), name);
-    const cells = exact ? [number(move.after_value, 2), number(move.q, 2), move.legal ? (move.optimal ? el("span", { class: "grade best" }, "✓ best") : loss(move.regret, 2)) : ""] : [];
-    return el("tr", { class: `${move.optimal ? "best" : ""}${move.legal ? "" : " illegal"}${after === d ? " open" : ""}`, "data-move": name, onclick: (event) => { if (move.legal && !event.target.closest("button")) pickMove(d); } },
-      el("th", { scope: "row" }, pick), el("td", {}, move.legal ? String(move.reward) : "illegal"),
+    const pick = el(
+      "button",
+      {
+        type: "button",
+        class: "link",
+        disabled: !move.legal,
+        "aria-expanded": String(after === d),
+        onclick: () => pickMove(d),
+      },
+      el("span", { "aria-hidden": "true" }, `${ARROWS[d]} `),
+      name,
+    );
+    const cells = exact
+      ? [
+          number(move.after_value, 2),
+          number(move.q, 2),
+          move.legal
+            ? move.optimal
+              ? el("span", { class: "grade best" }, "✓ best")
+              : loss(move.regret, 2)
+            : "",
+        ]
+      : [];
+    return el(
+      "tr",
+      {
+        class: `${move.optimal ? "best" : ""}${move.legal ? "" : " illegal"}${after === d ? " open" : ""}`,
+        "data-move": name,
+        onclick: (event) => {
+          if (move.legal && !event.target.closest("button")) pickMove(d);
+        },
+      },
+      el("th", { scope: "row" }, pick),
+      el("td", {}, move.legal ? String(move.reward) : "illegal"),
       exact ? cells.map((value) => el("td", {}, move.legal ? value : "")) : null,
-      players.map(([, thinks]) => el("td", { class: "player" }, thinks.values[name] === null ? "" : number(thinks.values[name], 1), thinks.choice === name ? el("span", { class: "choice", title: "its move" }, " ★") : "")));
+      players.map(([, thinks]) =>
+        el(
+          "td",
+          { class: "player" },
+          thinks.values[name] === null ? "" : number(thinks.values[name], 1),
+          thinks.choice === name ? el("span", { class: "choice", title: "its move" }, " ★") : "",
+        ),
+      ),
+    );
   }
 
   function pickMove(d) {
@@ -243,16 +570,46 @@ export function open(root, params, hash, page) {
   }
 
   function showSpawns(found) {
-    if (!found.spawns) { fill(spawns); return; }
+    if (!found.spawns) {
+      fill(spawns);
+      return;
+    }
     const exact = found.spawns.some((spawn) => spawn.value !== null);
-    const ordered = [...found.spawns].sort((a, b) => a.tile - b.tile || (b.value ?? 0) - (a.value ?? 0));
-    fill(spawns, el("h2", {}, `After ${DIRECTIONS[after]}`),
-      el("p", { class: "dim" }, "Every tile that may come, with its chance", exact ? " and the value of the position it makes; click on one to go on." : "; click on one to go on."),
-      el("div", { class: "spawn-list" }, ordered.map((spawn) => {
-        const to = parseBoard(spawn.board);
-        return el("button", { type: "button", class: "spawn", "data-board": spawn.board, "aria-label": `${spawn.tile} at row ${Math.floor(spawn.cell / rules.cols) + 1}, column ${(spawn.cell % rules.cols) + 1}, ${percent(spawn.probability)}`, onclick: () => walk(to.ranks) },
-          smallBoard(to.ranks, rules.rows, rules.cols), el("span", { class: "chance" }, `${spawn.tile} · ${percent(spawn.probability)}`), spawn.value === null ? null : el("span", { class: "value" }, number(spawn.value, 1)));
-      })));
+    const ordered = [...found.spawns].sort(
+      (a, b) => a.tile - b.tile || (b.value ?? 0) - (a.value ?? 0),
+    );
+    fill(
+      spawns,
+      el("h2", {}, `After ${DIRECTIONS[after]}`),
+      el(
+        "p",
+        { class: "dim" },
+        "Every tile that may come, with its chance",
+        exact
+          ? " and the value of the position it makes; click on one to go on."
+          : "; click on one to go on.",
+      ),
+      el(
+        "div",
+        { class: "spawn-list" },
+        ordered.map((spawn) => {
+          const to = parseBoard(spawn.board);
+          return el(
+            "button",
+            {
+              type: "button",
+              class: "spawn",
+              "data-board": spawn.board,
+              "aria-label": `${spawn.tile} at row ${Math.floor(spawn.cell / rules.cols) + 1}, column ${(spawn.cell % rules.cols) + 1}, ${percent(spawn.probability)}`,
+              onclick: () => walk(to.ranks),
+            },
+            smallBoard(to.ranks, rules.rows, rules.cols),
+            el("span", { class: "chance" }, `${spawn.tile} · ${percent(spawn.probability)}`),
+            spawn.value === null ? null : el("span", { class: "value" }, number(spawn.value, 1)),
+          );
+        }),
+      ),
+    );
   }
 
   function walk(to) {
@@ -264,15 +621,38 @@ export function open(root, params, hash, page) {
 
   function offerReach(params, signal) {
     const load = async () => {
-      fill(reach, el("h2", {}, "Chance to reach"), el("p", { class: "dim" }, "Solving for each tile, once…"));
+      fill(
+        reach,
+        el("h2", {}, "Chance to reach"),
+        el("p", { class: "dim" }, "Solving for each tile, once…"),
+      );
       try {
         const found = await get("/api/reach", params, signal);
         const rows = Object.entries(found.chances).filter(([name]) => Number(name) > 4);
-        fill(reach, el("h2", {}, "Chance to reach"), rows.length ? el("div", { class: "reach-list" }, rows.map(([name, chance]) => {
-          const bar = el("span", { class: "bar" });
-          bar.style.width = `${100 * chance}%`;
-          return el("div", { class: "bar-row" }, el("span", { class: "move" }, name), el("span", { class: "track" }, bar), el("span", { class: "value" }, percent(chance, 2)));
-        })) : null, found.note ? el("p", { class: "dim" }, found.note) : el("p", { class: "dim" }, "By a player who is after just that tile."));
+        fill(
+          reach,
+          el("h2", {}, "Chance to reach"),
+          rows.length
+            ? el(
+                "div",
+                { class: "reach-list" },
+                rows.map(([name, chance]) => {
+                  const bar = el("span", { class: "bar" });
+                  bar.style.width = `${100 * chance}%`;
+                  return el(
+                    "div",
+                    { class: "bar-row" },
+                    el("span", { class: "move" }, name),
+                    el("span", { class: "track" }, bar),
+                    el("span", { class: "value" }, percent(chance, 2)),
+                  );
+                }),
+              )
+            : null,
+          found.note
+            ? el("p", { class: "dim" }, found.note)
+            : el("p", { class: "dim" }, "By a player who is after just that tile."),
+        );
       } catch (error) {
         if (error.name !== "AbortError") fill(reach, el("p", { class: "trouble" }, error.message));
       }
@@ -292,7 +672,10 @@ export function open(root, params, hash, page) {
       ranks = found.ranks;
       after = params.get("after") ? DIRECTIONS.indexOf(params.get("after")) : null;
       if (after === -1) after = null;
-      const named = params.getAll("player").filter((spec) => spec !== "none").slice(0, 4);
+      const named = params
+        .getAll("player")
+        .filter((spec) => spec !== "none")
+        .slice(0, 4);
       specs = named.length || params.has("player") ? named : [await usualPlayer(rules)];
       if (!alive) return;
     } catch (error) {
@@ -306,8 +689,14 @@ export function open(root, params, hash, page) {
   }
 
   function editorKey(event) {
-    const number = Number(event.target.dataset.cell), { cols } = rules;
-    const go = { ArrowUp: number - cols, ArrowDown: number + cols, ArrowLeft: number % cols ? number - 1 : -1, ArrowRight: (number + 1) % cols ? number + 1 : -1 }[event.key];
+    const number = Number(event.target.dataset.cell);
+    const { cols } = rules;
+    const go = {
+      ArrowUp: number - cols,
+      ArrowDown: number + cols,
+      ArrowLeft: number % cols ? number - 1 : -1,
+      ArrowRight: (number + 1) % cols ? number + 1 : -1,
+    }[event.key];
     if (go !== undefined) editor.querySelector(`[data-cell="${go}"]`)?.focus();
     else if (event.key === "+" || event.key === "=") put(number, ranks[number] + 1);
     else if (event.key === "-") put(number, ranks[number] - 1);
@@ -322,15 +711,25 @@ export function open(root, params, hash, page) {
     key(event) {
       if (event.target.closest(".editor") && editorKey(event)) return true;
       const d = MOVES[event.key];
-      if (d !== undefined) { if (shown?.moves[DIRECTIONS[d]].legal) pickMove(d); }
-      else if (event.key === "Enter" && !event.target.closest("button, a")) { const best = DIRECTIONS.findIndex((name) => (shown?.value === null ? Object.values(shown.players)[0]?.choice === name : shown?.moves[name].optimal)); if (best >= 0 && after !== best) pickMove(best); }
-      else if (event.key === "Backspace") history.back();
+      if (d !== undefined) {
+        if (shown?.moves[DIRECTIONS[d]].legal) pickMove(d);
+      } else if (event.key === "Enter" && !event.target.closest("button, a")) {
+        const best = DIRECTIONS.findIndex((name) =>
+          shown?.value === null
+            ? Object.values(shown.players)[0]?.choice === name
+            : shown?.moves[name].optimal,
+        );
+        if (best >= 0 && after !== best) pickMove(best);
+      } else if (event.key === "Backspace") history.back();
       else if (event.key === "c") clear();
       else if (event.key === "g") random();
       else if (event.key === "p") play();
       else return false;
       return true;
     },
-    leave() { alive = false; asking.abort(); },
+    leave() {
+      alive = false;
+      asking.abort();
+    },
   };
 }

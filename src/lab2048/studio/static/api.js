@@ -3,7 +3,11 @@
 async function answered(response) {
   if (response.ok) return response;
   let detail = `${response.status} ${response.statusText}`;
-  try { detail = (await response.json()).detail ?? detail; } catch { /* not JSON: the status has to do */ }
+  try {
+    detail = (await response.json()).detail ?? detail;
+  } catch {
+    /* not JSON: the status has to do */
+  }
   throw new Error(detail);
 }
 
@@ -12,7 +16,8 @@ async function asked(path, options) {
     return await answered(await fetch(path, options));
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    if (error instanceof TypeError) throw new Error("the studio does not answer; is it still running?");
+    if (error instanceof TypeError)
+      throw new Error("the studio does not answer; is it still running?");
     throw error;
   }
 }
@@ -31,11 +36,18 @@ export const get = async (path, params = {}, signal = undefined) =>
   (await asked(query(path, params), { signal })).json();
 
 export const post = async (path, body) =>
-  (await asked(path, { method: "POST", headers: { "content-type": "application/json" }, body })).json();
+  (
+    await asked(path, { method: "POST", headers: { "content-type": "application/json" }, body })
+  ).json();
 
 // The lines of a streamed answer, as they come.
 export async function* postLines(path, body, signal) {
-  const response = await asked(path, { method: "POST", headers: { "content-type": "application/json" }, body, signal });
+  const response = await asked(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body,
+    signal,
+  });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

@@ -21,16 +21,22 @@ let turn = 0;
 
 // -- messages ---------------------------------------------------------------------------------
 
-function say(text) { live.textContent = text; }
+function say(text) {
+  live.textContent = text;
+}
 
 let hiding = 0;
 function fail(error) {
   toast.textContent = error?.message ?? String(error);
   toast.hidden = false;
   clearTimeout(hiding);
-  hiding = setTimeout(() => { toast.hidden = true; }, 8000);
+  hiding = setTimeout(() => {
+    toast.hidden = true;
+  }, 8000);
 }
-toast.addEventListener("click", () => { toast.hidden = true; });
+toast.addEventListener("click", () => {
+  toast.hidden = true;
+});
 
 // -- addresses --------------------------------------------------------------------------------
 
@@ -40,7 +46,8 @@ let written = 0;
 function write(url) {
   clearTimeout(written);
   written = 0;
-  if (url !== location.pathname + location.search + location.hash) history.replaceState(null, "", url);
+  if (url !== location.pathname + location.search + location.hash)
+    history.replaceState(null, "", url);
 }
 function setAddress(url, { push = false } = {}) {
   if (push && url !== last[current.name]) {
@@ -50,12 +57,16 @@ function setAddress(url, { push = false } = {}) {
   last[current.name] = url;
 }
 
-function named() { const name = location.pathname.slice(1); return name in VIEWS ? name : "play"; }
+function named() {
+  const name = location.pathname.slice(1);
+  return name in VIEWS ? name : "play";
+}
 
 async function show() {
   const mine = ++turn;
   const name = named();
-  if (current?.name === name && current.view.arrive) { // the same view at another address
+  if (current?.name === name && current.view.arrive) {
+    // the same view at another address
     current.view.arrive(new URLSearchParams(location.search), location.hash.slice(1));
     return;
   }
@@ -75,7 +86,17 @@ async function show() {
   const shown = { name, keys: module.KEYS, view: null };
   current = shown;
   // what a view does late, when another one is shown, changes nothing
-  const page = { say, fail, tell: fail, go: (url) => { if (current === shown) go(url); }, setAddress: (url, how) => { if (current === shown) setAddress(url, how); } };
+  const page = {
+    say,
+    fail,
+    tell: fail,
+    go: (url) => {
+      if (current === shown) go(url);
+    },
+    setAddress: (url, how) => {
+      if (current === shown) setAddress(url, how);
+    },
+  };
   last[name] = location.pathname + location.search + location.hash;
   for (const link of document.querySelectorAll("nav a")) {
     if (link.dataset.view === name) link.setAttribute("aria-current", "page");
@@ -83,7 +104,12 @@ async function show() {
   }
   document.title = `${module.TITLE} – lab2048`;
   fill(main, root);
-  current.view = module.open(root, new URLSearchParams(location.search), location.hash.slice(1), page);
+  current.view = module.open(
+    root,
+    new URLSearchParams(location.search),
+    location.hash.slice(1),
+    page,
+  );
 }
 
 function go(url) {
@@ -92,50 +118,109 @@ function go(url) {
   show();
 }
 
-addEventListener("popstate", () => { clearTimeout(written); written = 0; show(); });
-addEventListener("pagehide", () => { if (current) write(last[current.name]); });
-document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+addEventListener("popstate", () => {
+  clearTimeout(written);
+  written = 0;
+  show();
+});
+addEventListener("pagehide", () => {
+  if (current) write(last[current.name]);
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-view], a[data-inside]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
   event.preventDefault();
   const name = link.dataset.view;
-  go(name ? (name === current?.name ? `/${name}` : last[name] ?? `/${name}`) : link.getAttribute("href"));
+  go(
+    name
+      ? name === current?.name
+        ? `/${name}`
+        : (last[name] ?? `/${name}`)
+      : link.getAttribute("href"),
+  );
 });
 
 // -- keys ---------------------------------------------------------------------------------------
 
-const COMMON = [["1 … 5", "Play, Watch, Analyse, Review, Results"], ["t", "light or dark"], ["?", "these keys"]];
+const COMMON = [
+  ["1 … 5", "Play, Watch, Analyse, Review, Results"],
+  ["t", "light or dark"],
+  ["?", "these keys"],
+];
 
 function showKeys() {
-  const list = (pairs) => el("dl", { class: "keys" }, pairs.flatMap(([keys, what]) => [el("dt", {}, keys.split(" ").map((key) => (key === "…" || key === "or" ? ` ${key} ` : el("kbd", {}, key)))), el("dd", {}, what)]));
-  fill(document.getElementById("keys-body"), el("h3", {}, current?.name ?? ""), list(current?.keys ?? []), el("h3", {}, "everywhere"), list(COMMON));
+  const list = (pairs) =>
+    el(
+      "dl",
+      { class: "keys" },
+      pairs.flatMap(([keys, what]) => [
+        el(
+          "dt",
+          {},
+          keys
+            .split(" ")
+            .map((key) => (key === "…" || key === "or" ? ` ${key} ` : el("kbd", {}, key))),
+        ),
+        el("dd", {}, what),
+      ]),
+    );
+  fill(
+    document.getElementById("keys-body"),
+    el("h3", {}, current?.name ?? ""),
+    list(current?.keys ?? []),
+    el("h3", {}, "everywhere"),
+    list(COMMON),
+  );
   dialog.showModal();
 }
 
 document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest("input:not([type=checkbox]):not([type=range]), textarea, select");
+  const typing = event.target.closest(
+    "input:not([type=checkbox]):not([type=range]), textarea, select",
+  );
   if (typing || event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
   if (event.key === "?") showKeys();
   else if (event.key === "t") switchTheme();
   else if (/^[1-5]$/.test(event.key) && !event.target.closest(".editor")) {
     const name = Object.keys(VIEWS)[Number(event.key) - 1];
     if (name !== current?.name) go(last[name] ?? `/${name}`);
-  } else if (current?.name !== named() || !current.view?.key?.(event)) return; // a view that is still coming takes no keys
+  } else if (current?.name !== named())
+    return; // a view that is still coming takes no keys
+  else if (!current.view?.key?.(event)) return;
   event.preventDefault();
 });
 document.getElementById("help").addEventListener("click", showKeys);
 
 // Whoever chooses with the mouse wants the arrow keys for the game, not for the list.
 let pointing = false;
-addEventListener("pointerdown", () => { pointing = true; }, true);
-addEventListener("keydown", () => { pointing = false; }, true);
-addEventListener("change", (event) => { if (pointing && event.target.matches("select")) event.target.blur(); });
+addEventListener(
+  "pointerdown",
+  () => {
+    pointing = true;
+  },
+  true,
+);
+addEventListener(
+  "keydown",
+  () => {
+    pointing = false;
+  },
+  true,
+);
+addEventListener("change", (event) => {
+  if (pointing && event.target.matches("select")) event.target.blur();
+});
 
 // -- light and dark -----------------------------------------------------------------------------
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-function paint(theme) { document.documentElement.dataset.theme = theme ?? (dark.matches ? "dark" : "light"); }
+function paint(theme) {
+  document.documentElement.dataset.theme = theme ?? (dark.matches ? "dark" : "light");
+}
 function switchTheme() {
   const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
   localStorage.setItem("lab2048.theme", theme);

@@ -10,7 +10,12 @@ export class BoardView {
   constructor({ small = false, label = "Board" } = {}) {
     this.cells = el("div", { class: "cells", "aria-hidden": "true" });
     this.layer = el("div", { class: "tiles", "aria-hidden": "true" });
-    this.element = el("div", { class: small ? "board small" : "board", role: "img" }, this.cells, this.layer);
+    this.element = el(
+      "div",
+      { class: small ? "board small" : "board", role: "img" },
+      this.cells,
+      this.layer,
+    );
     this.label = label;
     this.tiles = new Map();
     this.pending = null;
@@ -21,11 +26,17 @@ export class BoardView {
     Object.assign(this, { rows, cols });
     this.element.style.setProperty("--rows", rows);
     this.element.style.setProperty("--cols", cols);
-    this.cells.replaceChildren(...Array.from({ length: rows * cols }, () => el("div", { class: "cell" })));
+    this.cells.replaceChildren(
+      ...Array.from({ length: rows * cols }, () => el("div", { class: "cell" })),
+    );
   }
 
   #tile(cell, rank, how = "") {
-    const face = el("div", { class: `face r${rank} d${String(tile(rank)).length} ${how}` }, String(tile(rank)));
+    const face = el(
+      "div",
+      { class: `face r${rank} d${String(tile(rank)).length} ${how}` },
+      String(tile(rank)),
+    );
     const made = el("div", { class: "tile" }, face);
     this.#place(made, cell);
     this.layer.append(made);
@@ -42,7 +53,9 @@ export class BoardView {
     this.#shape(rows, cols);
     this.layer.replaceChildren();
     this.tiles = new Map();
-    ranks.forEach((rank, cell) => { if (rank) this.tiles.set(cell, this.#tile(cell, rank)); });
+    ranks.forEach((rank, cell) => {
+      if (rank) this.tiles.set(cell, this.#tile(cell, rank));
+    });
     this.#describe(ranks);
   }
 
@@ -50,17 +63,26 @@ export class BoardView {
   move(made, ranks) {
     this.finish();
     this.#describe(ranks);
-    const moved = new Map(), gone = [];
+    const moved = new Map();
+    const gone = [];
     for (const { from, to, merges } of made.paths) {
       const each = this.tiles.get(from);
-      if (!each) { this.show(ranks, this.rows, this.cols); return; }
+      if (!each) {
+        this.show(ranks, this.rows, this.cols);
+        return;
+      }
       this.#place(each, to);
-      if (merges) { gone.push(each, moved.get(to)); moved.delete(to); } else moved.set(to, each);
+      if (merges) {
+        gone.push(each, moved.get(to));
+        moved.delete(to);
+      } else moved.set(to, each);
     }
     const end = () => {
       for (const each of gone) each?.remove();
       this.tiles = moved;
-      made.after.forEach((rank, cell) => { if (rank && !moved.has(cell)) moved.set(cell, this.#tile(cell, rank, "pop")); });
+      made.after.forEach((rank, cell) => {
+        if (rank && !moved.has(cell)) moved.set(cell, this.#tile(cell, rank, "pop"));
+      });
       moved.set(made.spawn.cell, this.#tile(made.spawn.cell, made.spawn.rank, "new"));
     };
     if (calm.matches) end();
@@ -82,7 +104,10 @@ export class BoardView {
   }
 
   #describe(ranks) {
-    this.element.setAttribute("aria-label", `${this.label}: ${boardText(ranks, this.cols).replaceAll(".", "empty").replaceAll(" / ", "; ")}`);
+    this.element.setAttribute(
+      "aria-label",
+      `${this.label}: ${boardText(ranks, this.cols).replaceAll(".", "empty").replaceAll(" / ", "; ")}`,
+    );
     this.element.dataset.ranks = ranks.join(" ");
   }
 }
@@ -103,10 +128,13 @@ export function onSwipe(element, move) {
   });
   element.addEventListener("pointerup", (event) => {
     if (!start || start.id !== event.pointerId) return;
-    const dx = event.clientX - start.x, dy = event.clientY - start.y;
+    const dx = event.clientX - start.x;
+    const dy = event.clientY - start.y;
     start = null;
     if (Math.max(Math.abs(dx), Math.abs(dy)) < 24) return;
     move(Math.abs(dx) > Math.abs(dy) ? (dx > 0 ? 1 : 3) : dy > 0 ? 2 : 0);
   });
-  element.addEventListener("pointercancel", () => { start = null; });
+  element.addEventListener("pointercancel", () => {
+    start = null;
+  });
 }

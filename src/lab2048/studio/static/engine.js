@@ -30,8 +30,12 @@ function bounded(w, n) {
 
 // p4 as a binary fraction of 32 + 64 bits.
 function fourThreshold(p4) {
-  let numerator = p4, shift = 0n;
-  while (!Number.isInteger(numerator)) { numerator *= 2; shift += 1n; }
+  let numerator = p4;
+  let shift = 0n;
+  while (!Number.isInteger(numerator)) {
+    numerator *= 2;
+    shift += 1n;
+  }
   const scaled = (BigInt(numerator) << 96n) >> shift;
   return [scaled >> 64n, scaled & MASK];
 }
@@ -44,33 +48,50 @@ function isFour(w, [high, low]) {
 // -- boards ----------------------------------------------------------------------------------
 
 export class Rules {
-  constructor(rows, cols, p4 = 0.1) { Object.assign(this, { rows, cols, p4 }); }
+  constructor(rows, cols, p4 = 0.1) {
+    Object.assign(this, { rows, cols, p4 });
+  }
   static parse(size, p4 = 0.1) {
     const found = /^\s*([2-6])\s*[x×]\s*([2-6])\s*$/i.exec(size ?? "");
-    const rows = Number(found?.[1]), cols = Number(found?.[2]);
-    if (!found || rows * cols > 16) throw new Error(`a board's size is such as 4x4 or 3x5, not “${size}”`);
+    const rows = Number(found?.[1]);
+    const cols = Number(found?.[2]);
+    if (!found || rows * cols > 16)
+      throw new Error(`a board's size is such as 4x4 or 3x5, not “${size}”`);
     const chance = p4 === "" ? NaN : Number(p4);
-    if (!(chance >= 0 && chance <= 1)) throw new Error("p4, the chance of a 4, is a number from 0 to 1");
+    if (!(chance >= 0 && chance <= 1))
+      throw new Error("p4, the chance of a 4, is a number from 0 to 1");
     return new Rules(rows, cols, chance);
   }
   // As an address has them; what is usual is left out.
-  get query() { return { rules: this.name, p4: this.p4 === 0.1 ? null : this.p4 }; }
-  get name() { return `${this.rows}x${this.cols}`; }
-  get cells() { return this.rows * this.cols; }
+  get query() {
+    return { rules: this.name, p4: this.p4 === 0.1 ? null : this.p4 };
+  }
+  get name() {
+    return `${this.rows}x${this.cols}`;
+  }
+  get cells() {
+    return this.rows * this.cols;
+  }
 }
 
 export const hex = (ranks) => ranks.map((rank) => DIGITS[rank]).join("");
-export const fromHex = (text) => [...text].map((digit) => {
-  const rank = DIGITS.indexOf(digit);
-  if (rank < 0) throw new Error(`${digit} is no rank`);
-  return rank;
-});
+export const fromHex = (text) =>
+  [...text].map((digit) => {
+    const rank = DIGITS.indexOf(digit);
+    if (rank < 0) throw new Error(`${digit} is no rank`);
+    return rank;
+  });
 export const tile = (rank) => (rank ? 2 ** rank : 0);
 
 export function boardText(ranks, cols) {
   const rows = [];
   for (let i = 0; i < ranks.length; i += cols) {
-    rows.push(ranks.slice(i, i + cols).map((rank) => (rank ? tile(rank) : ".")).join(" "));
+    rows.push(
+      ranks
+        .slice(i, i + cols)
+        .map((rank) => (rank ? tile(rank) : "."))
+        .join(" "),
+    );
   }
   return rows.join(" / ");
 }
@@ -81,21 +102,36 @@ export function parseBoard(text, rules = null) {
   let rows;
   if (text.startsWith("[")) rows = JSON.parse(text).map((row) => row.map(String));
   else if (/[\s/;,]/.test(text)) {
-    rows = text.split(/[/;\n]+/).map((row) => row.trim().split(/[\s,]+/).filter(Boolean)).filter((row) => row.length);
+    rows = text
+      .split(/[/;\n]+/)
+      .map((row) =>
+        row
+          .trim()
+          .split(/[\s,]+/)
+          .filter(Boolean),
+      )
+      .filter((row) => row.length);
   } else {
     const ranks = fromHex(text.toLowerCase());
     const side = Math.sqrt(ranks.length);
-    const shape = rules && rules.cells === ranks.length ? rules : Number.isInteger(side) ? new Rules(side, side) : null;
+    const shape =
+      rules && rules.cells === ranks.length
+        ? rules
+        : Number.isInteger(side)
+          ? new Rules(side, side)
+          : null;
     if (!shape) throw new Error(`${ranks.length} ranks are no square board; choose its size first`);
     return { ranks, rows: shape.rows, cols: shape.cols };
   }
   const cols = rows[0]?.length ?? 0;
-  if (rows.some((row) => row.length !== cols)) throw new Error("the rows of a board have the same number of tiles");
+  if (rows.some((row) => row.length !== cols))
+    throw new Error("the rows of a board have the same number of tiles");
   Rules.parse(`${rows.length}x${cols}`);
   const ranks = rows.flat().map((cell) => {
     if (cell === "." || cell === "0") return 0;
     const rank = Math.log2(Number(cell));
-    if (!Number.isInteger(rank) || rank < 1 || rank > MAX_RANK) throw new Error(`“${cell}” is no tile; tiles are 2, 4, 8, … and . for an empty cell`);
+    if (!Number.isInteger(rank) || rank < 1 || rank > MAX_RANK)
+      throw new Error(`“${cell}” is no tile; tiles are 2, 4, 8, … and . for an empty cell`);
     return rank;
   });
   return { ranks, rows: rows.length, cols };
@@ -113,10 +149,12 @@ function lines(rows, cols, direction) {
 
 // What a direction does: legal, reward, the board after it, and where every tile goes.
 export function slide(ranks, rows, cols, direction) {
-  const after = new Array(ranks.length).fill(0), paths = [];
+  const after = new Array(ranks.length).fill(0);
+  const paths = [];
   let reward = 0;
   for (const line of lines(rows, cols, direction)) {
-    let place = 0, open = false;
+    let place = 0;
+    let open = false;
     for (const cell of line) {
       const rank = ranks[cell];
       if (!rank) continue;
@@ -146,7 +184,8 @@ export const legalMoves = (ranks, rows, cols) =>
 export const newSeed = () => BigInt(crypto.getRandomValues(new Uint32Array(1))[0]);
 
 export function parseSeed(text) {
-  if (!/^[0-9]{1,20}$/.test(text ?? "") || BigInt(text) > MASK) throw new Error("a seed is a whole number below 2^64");
+  if (!/^[0-9]{1,20}$/.test(text ?? "") || BigInt(text) > MASK)
+    throw new Error("a seed is a whole number below 2^64");
   return BigInt(text);
 }
 
@@ -156,7 +195,10 @@ export class Game {
     this.key = word(mix(seed), index);
     this.threshold = fourThreshold(rules.p4);
     this.board = start ? [...start] : new Array(rules.cells).fill(0);
-    if (!start) { this.#spawn(); this.#spawn(); }
+    if (!start) {
+      this.#spawn();
+      this.#spawn();
+    }
   }
 
   #spawn() {
@@ -168,7 +210,9 @@ export class Game {
     return spawn;
   }
 
-  get over() { return legalMoves(this.board, this.rules.rows, this.rules.cols).length === 0; }
+  get over() {
+    return legalMoves(this.board, this.rules.rows, this.rules.cols).length === 0;
+  }
 
   // Make a move; null if it is not legal, else where the tiles went and what came.
   play(direction) {
@@ -192,9 +236,16 @@ export class Game {
   record(player = "you") {
     const { rows, cols, p4 } = this.rules;
     return {
-      format: 1, rules: { rows, cols, p4 }, player, seed: this.seed, index: this.index, score: this.score,
-      max_tile: Math.max(...this.board.map(tile)), moves: this.moves.join(""),
-      spawns: spawnText(this.spawns), ...(this.start ? { start: hex(this.start) } : {}),
+      format: 1,
+      rules: { rows, cols, p4 },
+      player,
+      seed: this.seed,
+      index: this.index,
+      score: this.score,
+      max_tile: Math.max(...this.board.map(tile)),
+      moves: this.moves.join(""),
+      spawns: spawnText(this.spawns),
+      ...(this.start ? { start: hex(this.start) } : {}),
     };
   }
 }
@@ -209,22 +260,29 @@ export function recordJson({ seed, ...rest }) {
 // A record out of a line of a file; the seed stays exact.
 export function parseRecord(line) {
   const found = JSON.parse(line.replace(/"seed"\s*:\s*([0-9]+)/, '"seed": "$1"'));
-  if (typeof found?.moves !== "string" || typeof found?.spawns !== "string" || !found.rules) throw new Error("this is no game of lab2048");
+  if (typeof found?.moves !== "string" || typeof found?.spawns !== "string" || !found.rules)
+    throw new Error("this is no game of lab2048");
   return { ...found, seed: found.seed == null ? null : BigInt(found.seed) };
 }
 
 // Every position of a record; an error where it is not by the rules.
 export function replay(record) {
   const { rows, cols } = record.rules;
-  let board = record.start ? fromHex(record.start) : new Array(rows * cols).fill(0), score = 0, next = 0;
+  let board = record.start ? fromHex(record.start) : new Array(rows * cols).fill(0);
+  let score = 0;
+  let next = 0;
   const spawn = () => {
     const [cell, rank] = [parseInt(record.spawns[next], 16), Number(record.spawns[next + 1])];
-    if (board[cell] !== 0 || !(rank === 1 || rank === 2)) throw new Error("a spawn of this game is not possible");
+    if (board[cell] !== 0 || !(rank === 1 || rank === 2))
+      throw new Error("a spawn of this game is not possible");
     next += 2;
     board = board.with(cell, rank);
     return { cell, rank };
   };
-  if (!record.start) { spawn(); spawn(); }
+  if (!record.start) {
+    spawn();
+    spawn();
+  }
   const turns = [];
   for (const digit of record.moves) {
     const made = slide(board, rows, cols, Number(digit));
@@ -232,7 +290,13 @@ export function replay(record) {
     const before = board;
     board = made.after;
     score += made.reward;
-    turns.push({ board: before, score: score - made.reward, move: Number(digit), ...made, spawn: spawn() });
+    turns.push({
+      board: before,
+      score: score - made.reward,
+      move: Number(digit),
+      ...made,
+      spawn: spawn(),
+    });
   }
   return { turns, board, score };
 }

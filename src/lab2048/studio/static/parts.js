@@ -13,32 +13,54 @@ export function el(tag, props = {}, ...children) {
     else if (name in made && name !== "list" && name !== "form") made[name] = value;
     else made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(
+    ...children.flat().filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return made;
 }
 
 // Put children in the place of what is there (null children are left out). What had the focus has it
 // again afterwards, if there is something of the same name.
 export function fill(place, ...children) {
-  const old = place.contains(document.activeElement) && document.activeElement !== place ? nameOf(document.activeElement) : null;
-  place.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  const old =
+    place.contains(document.activeElement) && document.activeElement !== place
+      ? nameOf(document.activeElement)
+      : null;
+  place.replaceChildren(
+    ...children.flat().filter((child) => child !== null && child !== undefined && child !== false),
+  );
   if (!old || place.contains(document.activeElement)) return;
-  const same = [...place.querySelectorAll("button, input, select, a")].find((each) => nameOf(each) === old);
+  const same = [...place.querySelectorAll("button, input, select, a")].find(
+    (each) => nameOf(each) === old,
+  );
   same?.focus({ preventScroll: true });
 }
-const nameOf = (each) => each.dataset.key ?? each.dataset.cell ?? each.getAttribute("aria-label") ?? each.textContent.trim();
+const nameOf = (each) =>
+  each.dataset.key ??
+  each.dataset.cell ??
+  each.getAttribute("aria-label") ??
+  each.textContent.trim();
 
 // -- numbers ---------------------------------------------------------------------------------
 
 export function number(value, digits = 1) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const places = Math.abs(value) >= 10000 ? 0 : digits;
-  return value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places }).replace("-", "−");
+  return value
+    .toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places })
+    .replace("-", "−");
 }
 // A loss; one that would be shown as 0.0 is not worth a number.
-export const loss = (value, digits = 1) => (value < 0.5 * 10 ** -digits ? "≈ 0" : `−${number(value, digits)}`);
-export const compact = (value) => (Math.abs(value) >= 1e6 ? value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 3 }).replace("-", "−") : number(value, Math.abs(value) < 10 && !Number.isInteger(value) ? 1 : 0));
-export const whole = (value) => (value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en"));
+export const loss = (value, digits = 1) =>
+  value < 0.5 * 10 ** -digits ? "≈ 0" : `−${number(value, digits)}`;
+export const compact = (value) =>
+  Math.abs(value) >= 1e6
+    ? value
+        .toLocaleString("en", { notation: "compact", maximumSignificantDigits: 3 })
+        .replace("-", "−")
+    : number(value, Math.abs(value) < 10 && !Number.isInteger(value) ? 1 : 0);
+export const whole = (value) =>
+  value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en");
 export function percent(value, digits = 1) {
   if (value === null || value === undefined) return "–";
   if (value > 0 && value < 0.0005) return `${(100 * value).toPrecision(2)}%`;
@@ -47,7 +69,10 @@ export function percent(value, digits = 1) {
 export function bytes(count) {
   const units = ["bytes", "kB", "MB", "GB", "TB"];
   let unit = 0;
-  while (count >= 1000 && unit < units.length - 1) { count /= 1000; unit += 1; }
+  while (count >= 1000 && unit < units.length - 1) {
+    count /= 1000;
+    unit += 1;
+  }
   return `${count >= 100 || unit === 0 ? count.toFixed(0) : count.toPrecision(3)} ${units[unit]}`;
 }
 
@@ -73,23 +98,44 @@ export function grade(regret, value, gap, points) {
 // What a player's thoughts say about the four moves: value and regret by direction, the best ones.
 export function thoughtsOf(thinks, legal) {
   const values = DIRECTIONS.map((name) => thinks.values[name]);
-  const known = values.filter((value) => value !== null), best = Math.max(...known);
+  const known = values.filter((value) => value !== null);
+  const best = Math.max(...known);
   const near = (value) => value !== null && best - value <= 1e-9 * Math.max(1, Math.abs(best));
-  const optimal = DIRECTIONS.map((name, d) => (known.length ? near(values[d]) : thinks.choice === name));
+  const optimal = DIRECTIONS.map((name, d) =>
+    known.length ? near(values[d]) : thinks.choice === name,
+  );
   return {
-    values, legal, optimal, best, gap: known.length ? best - Math.min(...known) : 0, choice: thinks.choice, exact: false, points: thinks.points,
-    regrets: values.map((value, d) => (value === null ? null : optimal[d] ? 0 : best - value)), empty: !known.length && !thinks.choice,
+    values,
+    legal,
+    optimal,
+    best,
+    gap: known.length ? best - Math.min(...known) : 0,
+    choice: thinks.choice,
+    exact: false,
+    points: thinks.points,
+    regrets: values.map((value, d) => (value === null ? null : optimal[d] ? 0 : best - value)),
+    empty: !known.length && !thinks.choice,
   };
 }
 
 // The same of an analysis: by the table or, with a spec, by the player that was asked.
 export function verdict(analysis, spec = "") {
-  const moves = DIRECTIONS.map((name) => analysis.moves[name]), legal = moves.map((move) => move.legal);
+  const moves = DIRECTIONS.map((name) => analysis.moves[name]);
+  const legal = moves.map((move) => move.legal);
   if (spec) return thoughtsOf(Object.values(analysis.players)[0], legal);
-  const values = moves.map((move) => move.q), known = values.filter((value) => value !== null);
+  const values = moves.map((move) => move.q);
+  const known = values.filter((value) => value !== null);
   return {
-    values, legal, optimal: moves.map((move) => Boolean(move.optimal)), best: Math.max(...known), gap: Math.max(...known) - Math.min(...known),
-    regrets: moves.map((move) => (move.optimal ? 0 : move.regret)), choice: null, exact: true, points: true, empty: !known.length,
+    values,
+    legal,
+    optimal: moves.map((move) => Boolean(move.optimal)),
+    best: Math.max(...known),
+    gap: Math.max(...known) - Math.min(...known),
+    regrets: moves.map((move) => (move.optimal ? 0 : move.regret)),
+    choice: null,
+    exact: true,
+    points: true,
+    empty: !known.length,
   };
 }
 
@@ -98,13 +144,30 @@ export function verdict(analysis, spec = "") {
 export class MoveBars {
   constructor({ onPick = null } = {}) {
     this.rows = DIRECTIONS.map((name, d) => {
-      const bar = el("span", { class: "bar" }), value = el("span", { class: "value" }), lost = el("span", { class: "lost" });
-      const head = el("span", { class: "move" }, el("span", { "aria-hidden": "true" }, ARROWS[d]), ` ${name}`);
-      const row = el(onPick ? "button" : "div", { class: "bar-row", ...(onPick ? { type: "button", onclick: () => onPick(d) } : {}) },
-        head, el("span", { class: "track" }, bar), value, lost);
+      const bar = el("span", { class: "bar" });
+      const value = el("span", { class: "value" });
+      const lost = el("span", { class: "lost" });
+      const head = el(
+        "span",
+        { class: "move" },
+        el("span", { "aria-hidden": "true" }, ARROWS[d]),
+        ` ${name}`,
+      );
+      const row = el(
+        onPick ? "button" : "div",
+        { class: "bar-row", ...(onPick ? { type: "button", onclick: () => onPick(d) } : {}) },
+        head,
+        el("span", { class: "track" }, bar),
+        value,
+        lost,
+      );
       return { row, bar, value, lost };
     });
-    this.element = el("div", { class: "bars" }, this.rows.map(({ row }) => row));
+    this.element = el(
+      "div",
+      { class: "bars" },
+      this.rows.map(({ row }) => row),
+    );
     this.clear();
   }
   clear(text = "") {
@@ -123,7 +186,13 @@ export class MoveBars {
       row.className = `bar-row${optimal[d] ? " best" : ""}${legal[d] ? "" : " illegal"}`;
       const share = !known ? 0 : span > 0 ? 0.08 + 0.92 * (1 - (best - values[d]) / span) : 1;
       bar.style.width = `${100 * share}%`;
-      value.textContent = known ? number(values[d], 1) : legal[d] ? (choice === DIRECTIONS[d] ? "its move" : "") : "illegal";
+      value.textContent = known
+        ? number(values[d], 1)
+        : legal[d]
+          ? choice === DIRECTIONS[d]
+            ? "its move"
+            : ""
+          : "illegal";
       lost.textContent = optimal[d] && legal[d] ? sign : regrets[d] ? loss(regrets[d]) : "";
     });
   }
@@ -131,18 +200,49 @@ export class MoveBars {
 
 // -- choosing ----------------------------------------------------------------------------------
 
-export const SIZES = ["2x2", "3x2", "2x3", "4x2", "2x4", "3x3", "5x2", "2x5", "4x3", "3x4", "6x2", "2x6", "5x3", "3x5", "4x4"];
+export const SIZES = [
+  "2x2",
+  "3x2",
+  "2x3",
+  "4x2",
+  "2x4",
+  "3x3",
+  "5x2",
+  "2x5",
+  "4x3",
+  "3x4",
+  "6x2",
+  "2x6",
+  "5x3",
+  "3x5",
+  "4x4",
+];
 
 export function sizeSelect(chosen, onchange) {
   const names = SIZES.includes(chosen) ? SIZES : [...SIZES, chosen];
-  return el("select", { "aria-label": "Board size", onchange: (event) => onchange(event.target.value) },
-    names.map((name) => el("option", { value: name, selected: name === chosen }, name.replace("x", "×"))));
+  return el(
+    "select",
+    { "aria-label": "Board size", onchange: (event) => onchange(event.target.value) },
+    names.map((name) =>
+      el("option", { value: name, selected: name === chosen }, name.replace("x", "×")),
+    ),
+  );
 }
 
 export function fourInput(chosen, onchange) {
-  return el("input", { type: "number", min: 0, max: 1, step: "any", value: chosen, class: "short", "aria-label": "p4, the chance that a new tile is a 4",
+  return el("input", {
+    type: "number",
+    min: 0,
+    max: 1,
+    step: "any",
+    value: chosen,
+    class: "short",
+    "aria-label": "p4, the chance that a new tile is a 4",
     required: true,
-    onchange: (event) => { if (event.target.reportValidity()) onchange(Number(event.target.value)); } });
+    onchange: (event) => {
+      if (event.target.reportValidity()) onchange(Number(event.target.value));
+    },
+  });
 }
 
 const known = new Map();
@@ -160,7 +260,9 @@ const forgetPlayers = () => known.clear();
 let about = null;
 export function serverFacts() {
   about ??= get("/api");
-  about.catch(() => { about = null; });
+  about.catch(() => {
+    about = null;
+  });
   return about;
 }
 
@@ -175,16 +277,33 @@ export class PlayerPicker {
   constructor({ label, extra = [], onchange }) {
     this.extra = extra;
     this.spec = "";
-    this.select = el("select", { "aria-label": label, onchange: () => { this.options.value = ""; this.#changed(onchange); } });
-    this.options = el("input", { type: "text", class: "options", "aria-label": `Options of ${label}`, autocomplete: "off", spellcheck: false, maxLength: 150,
-      onchange: () => this.#changed(onchange) });
+    this.select = el("select", {
+      "aria-label": label,
+      onchange: () => {
+        this.options.value = "";
+        this.#changed(onchange);
+      },
+    });
+    this.options = el("input", {
+      type: "text",
+      class: "options",
+      "aria-label": `Options of ${label}`,
+      autocomplete: "off",
+      spellcheck: false,
+      maxLength: 150,
+      onchange: () => this.#changed(onchange),
+    });
     this.element = el("span", { class: "picker" }, this.select, this.options);
   }
   // Show a choice; names are there at once, what each player can do a little later.
   async show(rules, spec) {
     const mine = (this.shown = {});
     this.spec = spec;
-    const names = (await serverFacts()).players.map((name) => ({ name, options: [], trouble: null }));
+    const names = (await serverFacts()).players.map((name) => ({
+      name,
+      options: [],
+      trouble: null,
+    }));
     if (this.shown === mine) this.#show(this.players ?? names, spec);
     const players = await playersFor(rules);
     if (this.shown === mine) this.#show(players, spec);
@@ -192,22 +311,43 @@ export class PlayerPicker {
   #show(players, spec) {
     this.players = players;
     const [name, ...rest] = spec.split(":");
-    const known = this.extra.some(([value]) => value === spec) || players.some((each) => each.name === name);
-    fill(this.select,
+    const known =
+      this.extra.some(([value]) => value === spec) || players.some((each) => each.name === name);
+    fill(
+      this.select,
       this.extra.map(([value, text]) => el("option", { value }, text)),
-      players.map((each) => el("option", { value: each.name, disabled: Boolean(each.trouble) && each.name !== name, title: each.trouble ?? each.about }, each.name)),
-      known ? null : el("option", { value: name }, name));
+      players.map((each) =>
+        el(
+          "option",
+          {
+            value: each.name,
+            disabled: Boolean(each.trouble) && each.name !== name,
+            title: each.trouble ?? each.about,
+          },
+          each.name,
+        ),
+      ),
+      known ? null : el("option", { value: name }, name),
+    );
     this.select.value = this.extra.some(([value]) => value === spec) ? spec : name;
     this.options.value = rest.join(":");
     this.#describe();
   }
   #describe() {
     const found = this.players?.find((each) => each.name === this.select.value);
-    const names = (found?.options ?? []).filter((each) => each.name !== "ties").map((each) => each.name);
+    const names = (found?.options ?? [])
+      .filter((each) => each.name !== "ties")
+      .map((each) => each.name);
     this.options.hidden = !names.length && !this.options.value;
     const first = found?.options.find((each) => typeof each.default === "number");
-    this.options.placeholder = first ? `${first.name}=${first.default}` : names.length ? `${names[0]}=…` : "";
-    this.options.title = (found?.options ?? []).map((each) => `${each.name}: ${each.about}${each.most ? ` (at most ${each.most})` : ""}`).join("\n");
+    this.options.placeholder = first
+      ? `${first.name}=${first.default}`
+      : names.length
+        ? `${names[0]}=…`
+        : "";
+    this.options.title = (found?.options ?? [])
+      .map((each) => `${each.name}: ${each.about}${each.most ? ` (at most ${each.most})` : ""}`)
+      .join("\n");
     this.select.title = found?.trouble ?? found?.about ?? "";
   }
   #changed(onchange) {
@@ -219,13 +359,19 @@ export class PlayerPicker {
   }
 }
 
-export const field = (label, ...inside) => el("label", { class: "field" }, el("span", {}, label), ...inside);
+export const field = (label, ...inside) =>
+  el("label", { class: "field" }, el("span", {}, label), ...inside);
 
 // -- solving a board from the page -----------------------------------------------------------------
 
 export function solvePanel(rules, alive, done) {
-  const bar = el("progress", { max: 1, value: 0, "aria-label": "How much is solved" }), said = el("span", { class: "dim" });
-  const button = el("button", { type: "button", class: "primary" }, `Solve ${rules.name.replace("x", "×")} now`);
+  const bar = el("progress", { max: 1, value: 0, "aria-label": "How much is solved" });
+  const said = el("span", { class: "dim" });
+  const button = el(
+    "button",
+    { type: "button", class: "primary" },
+    `Solve ${rules.name.replace("x", "×")} now`,
+  );
   const panel = el("div", { class: "solve" }, button, said);
   said.textContent = "Every position, exactly; about a minute and 430 MB of disk.";
   button.addEventListener("click", async () => {
@@ -234,19 +380,25 @@ export function solvePanel(rules, alive, done) {
     try {
       await post("/api/tables", JSON.stringify({ board: rules.name, p4: rules.p4 }));
       for (;;) {
-        await new Promise((resolve) => { setTimeout(resolve, 400); });
+        await new Promise((resolve) => {
+          setTimeout(resolve, 400);
+        });
         if (!alive()) return;
         const { tables, making } = await get("/api/tables");
         const now = making.find((each) => each.name === `${rules.name}-score`);
         if (!now) {
-          if (!tables.some((each) => each.name === `${rules.name}-score`)) throw new Error("it could not be solved; `lab2048 solve` tells why");
+          if (!tables.some((each) => each.name === `${rules.name}-score`))
+            throw new Error("it could not be solved; `lab2048 solve` tells why");
           forgetPlayers();
           done();
           return;
         }
         bar.value = now.share;
         const left = now.share > 0.02 ? (now.seconds / now.share) * (1 - now.share) : null;
-        said.textContent = left === null ? `Preparing… ${Math.round(now.seconds)} s` : `${percent(now.share, 0)}, about ${Math.ceil(left)} s left`;
+        said.textContent =
+          left === null
+            ? `Preparing… ${Math.round(now.seconds)} s`
+            : `${percent(now.share, 0)}, about ${Math.ceil(left)} s left`;
       }
     } catch (error) {
       fill(panel, button, said);

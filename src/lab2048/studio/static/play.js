@@ -1,60 +1,194 @@
 // Play: a game by keyboard or finger, with hints and a mark for every move.
 
 import { BoardView, onSwipe } from "./board.js";
-import { ARROWS, DIRECTIONS, Game, Rules, fromHex, hex, newSeed, packMoves, parseSeed, unpackMoves } from "./engine.js";
-import { GRADES, MoveBars, PlayerPicker, el, field, fill, fourInput, grade, number, sizeSelect, solvePanel, usualPlayer, verdict, whole } from "./parts.js";
+import {
+  ARROWS,
+  DIRECTIONS,
+  Game,
+  Rules,
+  fromHex,
+  hex,
+  newSeed,
+  packMoves,
+  parseSeed,
+  unpackMoves,
+} from "./engine.js";
+import {
+  GRADES,
+  MoveBars,
+  PlayerPicker,
+  el,
+  field,
+  fill,
+  fourInput,
+  grade,
+  number,
+  sizeSelect,
+  solvePanel,
+  usualPlayer,
+  verdict,
+  whole,
+} from "./parts.js";
 import { get, query } from "./api.js";
 import { bestScore, keepGame, keepSetting, offerBest, setting } from "./store.js";
 
 export const TITLE = "Play";
-export const KEYS = [["↑ → ↓ ←", "move; also W A S D or H J K L"], ["u", "take a move back"], ["n", "new game"], ["y", "once more, in practice"], ["i", "hints on or off"], ["r", "review this game"], ["x", "analyse this position"]];
-const MOVES = { ArrowUp: 0, ArrowRight: 1, ArrowDown: 2, ArrowLeft: 3, w: 0, d: 1, s: 2, a: 3, k: 0, l: 1, j: 2, h: 3 };
+export const KEYS = [
+  ["↑ → ↓ ←", "move; also W A S D or H J K L"],
+  ["u", "take a move back"],
+  ["n", "new game"],
+  ["y", "once more, in practice"],
+  ["i", "hints on or off"],
+  ["r", "review this game"],
+  ["x", "analyse this position"],
+];
+const MOVES = {
+  ArrowUp: 0,
+  ArrowRight: 1,
+  ArrowDown: 2,
+  ArrowLeft: 3,
+  w: 0,
+  d: 1,
+  s: 2,
+  a: 3,
+  k: 0,
+  l: 1,
+  j: 2,
+  h: 3,
+};
 const AUTO = "auto";
 
 export function open(root, params, hash, page) {
-  let game, undone = false, judge = AUTO, hints = setting("hints", false);
+  let game;
+  let undone = false;
+  let judge = AUTO;
+  let hints = setting("hints", false);
   let asking = null; // the question about the board that is shown: { board, answer, stop }
   let alive = true;
   const marks = [];
 
   const board = new BoardView();
-  const [score, record, moves] = ["score", "best score", "moves"].map((name) => el("output", { class: "big", "aria-label": name }));
+  const [score, record, moves] = ["score", "best score", "moves"].map((name) =>
+    el("output", { class: "big", "aria-label": name }),
+  );
   const bars = new MoveBars({ onPick: (d) => move(d) });
-  const mark = el("p", { class: "mark", "data-testid": "mark" }), note = el("p", { class: "note" }), ending = el("div", { class: "ending", hidden: true });
+  const mark = el("p", { class: "mark", "data-testid": "mark" });
+  const note = el("p", { class: "note" });
+  const ending = el("div", { class: "ending", hidden: true });
   const trail = el("div", { class: "marks", role: "img", "aria-label": "Marks of the last moves" });
   const solve = el("div");
-  const practice = el("p", { class: "practice", hidden: true }, "Practice from a position; it does not count for the best score. ", el("button", { type: "button", onclick: retry, title: "Once more from there (y)" }, "Try again"));
+  const practice = el(
+    "p",
+    { class: "practice", hidden: true },
+    "Practice from a position; it does not count for the best score. ",
+    el(
+      "button",
+      { type: "button", onclick: retry, title: "Once more from there (y)" },
+      "Try again",
+    ),
+  );
   const settings = el("div", { class: "row" });
-  const picker = new PlayerPicker({ label: "Judge", extra: [[AUTO, "auto"], ["", "exact table"]], onchange: (spec) => { judge = spec; address(); ask(); } });
-  const hintBox = el("input", { type: "checkbox", checked: hints, onchange: () => toggleHints(hintBox.checked) });
-  const undoButton = el("button", { type: "button", onclick: undo, title: "Take a move back (u)" }, "Undo");
+  const picker = new PlayerPicker({
+    label: "Judge",
+    extra: [
+      [AUTO, "auto"],
+      ["", "exact table"],
+    ],
+    onchange: (spec) => {
+      judge = spec;
+      address();
+      ask();
+    },
+  });
+  const hintBox = el("input", {
+    type: "checkbox",
+    checked: hints,
+    onchange: () => toggleHints(hintBox.checked),
+  });
+  const undoButton = el(
+    "button",
+    { type: "button", onclick: undo, title: "Take a move back (u)" },
+    "Undo",
+  );
 
-  fill(root,
-    el("div", { class: "stage" },
-      el("section", { class: "board-side", "aria-label": "Game" },
-        el("div", { class: "scores" },
-          el("div", {}, el("span", {}, "score"), score), el("div", {}, el("span", {}, "best"), record), el("div", {}, el("span", {}, "moves"), moves)),
+  fill(
+    root,
+    el(
+      "div",
+      { class: "stage" },
+      el(
+        "section",
+        { class: "board-side", "aria-label": "Game" },
+        el(
+          "div",
+          { class: "scores" },
+          el("div", {}, el("span", {}, "score"), score),
+          el("div", {}, el("span", {}, "best"), record),
+          el("div", {}, el("span", {}, "moves"), moves),
+        ),
         el("div", { class: "board-frame" }, board.element, ending),
-        el("div", { class: "row buttons" },
-          el("button", { type: "button", class: "primary", onclick: () => fresh(), title: "New game (n)" }, "New game"), undoButton,
-          el("button", { type: "button", onclick: review, title: "Go through this game (r)" }, "Review"),
-          el("button", { type: "button", onclick: analyse, title: "Analyse this position (x)" }, "Analyse"))),
-      el("section", { class: "panel", "aria-label": "Hints" },
-        el("h1", {}, "Play"), settings, practice, mark, trail,
-        el("label", { class: "check" }, hintBox, " Show hints"), bars.element, note, solve)));
+        el(
+          "div",
+          { class: "row buttons" },
+          el(
+            "button",
+            { type: "button", class: "primary", onclick: () => fresh(), title: "New game (n)" },
+            "New game",
+          ),
+          undoButton,
+          el(
+            "button",
+            { type: "button", onclick: review, title: "Go through this game (r)" },
+            "Review",
+          ),
+          el(
+            "button",
+            { type: "button", onclick: analyse, title: "Analyse this position (x)" },
+            "Analyse",
+          ),
+        ),
+      ),
+      el(
+        "section",
+        { class: "panel", "aria-label": "Hints" },
+        el("h1", {}, "Play"),
+        settings,
+        practice,
+        mark,
+        trail,
+        el("label", { class: "check" }, hintBox, " Show hints"),
+        bars.element,
+        note,
+        solve,
+      ),
+    ),
+  );
 
   function place() {
     const { rules } = game;
-    fill(settings,
-      field("board", sizeSelect(rules.name, (size) => fresh(Rules.parse(size, rules.p4)))),
-      field("p4", fourInput(rules.p4, (p4) => fresh(new Rules(rules.rows, rules.cols, p4)))),
-      field("judge", picker.element));
+    fill(
+      settings,
+      field(
+        "board",
+        sizeSelect(rules.name, (size) => fresh(Rules.parse(size, rules.p4))),
+      ),
+      field(
+        "p4",
+        fourInput(rules.p4, (p4) => fresh(new Rules(rules.rows, rules.cols, p4))),
+      ),
+      field("judge", picker.element),
+    );
     picker.show(rules, judge).catch(page.fail);
   }
 
   function address(push = false) {
     const { rules, seed, start } = game;
-    const found = query("/play", { ...rules.query, seed: String(seed), start: start ? hex(start) : null, judge: judge === AUTO ? null : judge || "table" });
+    const found = query("/play", {
+      ...rules.query,
+      seed: String(seed),
+      start: start ? hex(start) : null,
+      judge: judge === AUTO ? null : judge || "table",
+    });
     page.setAddress(game.moves.length ? `${found}#${packMoves(game.moves)}` : found, { push });
   }
 
@@ -64,13 +198,22 @@ export function open(root, params, hash, page) {
     record.textContent = whole(bestScore(game.rules));
     undoButton.disabled = !game.moves.length;
     ending.hidden = !game.over;
-    if (game.over) fill(ending, el("strong", {}, "Game over"), el("span", {}, `${whole(game.score)} points, largest tile ${2 ** Math.max(...game.board)}`));
+    if (game.over)
+      fill(
+        ending,
+        el("strong", {}, "Game over"),
+        el("span", {}, `${whole(game.score)} points, largest tile ${2 ** Math.max(...game.board)}`),
+      );
   }
 
   // Begin a game, with the moves that were made in it.
   function begin(made, moved = [], push = false) {
     game = made;
-    for (const d of moved) if (!game.play(d)) { page.fail("the moves in this address are not legal"); break; }
+    for (const d of moved)
+      if (!game.play(d)) {
+        page.fail("the moves in this address are not legal");
+        break;
+      }
     undone = false;
     marks.length = 0;
     fill(trail);
@@ -101,12 +244,17 @@ export function open(root, params, hash, page) {
     if (game.over) return;
     const before = asking;
     const made = game.play(d);
-    if (!made) { fill(mark, el("span", { class: "dim" }, `${DIRECTIONS[d]} moves nothing`)); return; }
+    if (!made) {
+      fill(mark, el("span", { class: "dim" }, `${DIRECTIONS[d]} moves nothing`));
+      return;
+    }
     board.move(made, game.board);
     if (!undone && !game.start) offerBest(game.rules, game.score);
     numbers();
     address();
-    page.say(`${DIRECTIONS[d]}${made.reward ? `, ${made.reward} points` : ""}; score ${game.score}${game.over ? "; game over" : ""}`);
+    page.say(
+      `${DIRECTIONS[d]}${made.reward ? `, ${made.reward} points` : ""}; score ${game.score}${game.over ? "; game over" : ""}`,
+    );
     judged(before, d, game.moves.length);
     if (game.over) keepGame(game.record());
     ask();
@@ -120,7 +268,10 @@ export function open(root, params, hash, page) {
     board.show(game.board, game.rules.rows, game.rules.cols);
     numbers();
     address();
-    fill(mark, el("span", { class: "dim" }, "taken back; this game no longer counts for the best score"));
+    fill(
+      mark,
+      el("span", { class: "dim" }, "taken back; this game no longer counts for the best score"),
+    );
     page.say(`taken back; score ${game.score}`);
     ask();
   }
@@ -143,19 +294,59 @@ export function open(root, params, hash, page) {
   // Ask about the board that is shown. What was asked before goes on: it tells how good the move was.
   function ask({ another = false } = {}) {
     if (another) asking?.stop.abort();
-    if (game.over) { asking = null; bars.clear(); fill(note); return; }
-    const stop = new AbortController(), ranks = game.board, rules = game.rules;
+    if (game.over) {
+      asking = null;
+      bars.clear();
+      fill(note);
+      return;
+    }
+    const stop = new AbortController();
+    const ranks = game.board;
+    const rules = game.rules;
     const mine = { stop, answer: question(rules, ranks, stop.signal) };
     asking = mine;
-    mine.answer.then(({ analysis, spec }) => {
-      if (asking !== mine || !alive) return;
-      const found = verdict(analysis, spec);
-      if (hints && !found.empty) bars.show(found);
-      else bars.clear();
-      trail.setAttribute("aria-label", `Marks of the last moves: ${marks.slice(-14).map((each) => each?.name ?? "none").join(", ")}`);
-      fill(note, found.empty ? analysis.note : !hints ? null : found.exact ? "expected score under perfect play" : `${Object.keys(analysis.players)[0]}: ${Object.values(analysis.players)[0].meaning}`);
-      if (analysis.solvable && !solve.childElementCount) fill(solve, solvePanel(rules, () => alive && game.rules.name === rules.name, () => { fill(solve); ask(); }));
-    }).catch((error) => { if (error.name !== "AbortError" && asking === mine) { bars.clear(); fill(note, error.message); } });
+    mine.answer
+      .then(({ analysis, spec }) => {
+        if (asking !== mine || !alive) return;
+        const found = verdict(analysis, spec);
+        if (hints && !found.empty) bars.show(found);
+        else bars.clear();
+        trail.setAttribute(
+          "aria-label",
+          `Marks of the last moves: ${marks
+            .slice(-14)
+            .map((each) => each?.name ?? "none")
+            .join(", ")}`,
+        );
+        fill(
+          note,
+          found.empty
+            ? analysis.note
+            : !hints
+              ? null
+              : found.exact
+                ? "expected score under perfect play"
+                : `${Object.keys(analysis.players)[0]}: ${Object.values(analysis.players)[0].meaning}`,
+        );
+        if (analysis.solvable && !solve.childElementCount)
+          fill(
+            solve,
+            solvePanel(
+              rules,
+              () => alive && game.rules.name === rules.name,
+              () => {
+                fill(solve);
+                ask();
+              },
+            ),
+          );
+      })
+      .catch((error) => {
+        if (error.name !== "AbortError" && asking === mine) {
+          bars.clear();
+          fill(note, error.message);
+        }
+      });
     if (!hints) bars.clear();
     bars.element.classList.toggle("off", !hints);
   }
@@ -165,7 +356,9 @@ export function open(root, params, hash, page) {
     if (!question) return;
     const pending = { d }; // what stands in its place later is of another game, or another move
     marks[count - 1] = pending;
-    const early = new Promise((resolve) => { setTimeout(resolve, 1500, null); });
+    const early = new Promise((resolve) => {
+      setTimeout(resolve, 1500, null);
+    });
     const answer = await Promise.race([question.answer.catch(() => null), early]);
     if (!answer) question.stop.abort();
     if (!answer || !alive || marks[count - 1] !== pending) return;
@@ -176,12 +369,32 @@ export function open(root, params, hash, page) {
     paintMarks();
     if (game.moves.length > count) return;
     const better = DIRECTIONS[found.optimal.indexOf(true)];
-    fill(mark, el("span", { class: `grade ${name}` }, GRADES[name].sign), ` ${DIRECTIONS[d]}: ${GRADES[name].word}`,
-      name === "best" ? null : el("span", { class: "dim" }, ` · better ${better}${found.points && found.regrets[d] >= 0.05 ? `, lost ${number(found.regrets[d])} points` : ""}`));
+    fill(
+      mark,
+      el("span", { class: `grade ${name}` }, GRADES[name].sign),
+      ` ${DIRECTIONS[d]}: ${GRADES[name].word}`,
+      name === "best"
+        ? null
+        : el(
+            "span",
+            { class: "dim" },
+            ` · better ${better}${found.points && found.regrets[d] >= 0.05 ? `, lost ${number(found.regrets[d])} points` : ""}`,
+          ),
+    );
   }
 
   function paintMarks() {
-    const shown = marks.slice(-14).map((each) => each?.name && el("span", { class: `grade ${each.name}`, title: `${ARROWS[each.d]} ${GRADES[each.name].word}` }, GRADES[each.name].sign));
+    const shown = marks
+      .slice(-14)
+      .map(
+        (each) =>
+          each?.name &&
+          el(
+            "span",
+            { class: `grade ${each.name}`, title: `${ARROWS[each.d]} ${GRADES[each.name].word}` },
+            GRADES[each.name].sign,
+          ),
+      );
     fill(trail, shown);
   }
 
@@ -193,10 +406,15 @@ export function open(root, params, hash, page) {
   }
 
   function review() {
-    if (!game.moves.length) { page.fail("there is nothing to review yet: make some moves first"); return; }
+    if (!game.moves.length) {
+      page.fail("there is nothing to review yet: make some moves first");
+      return;
+    }
     keepGame(game.record());
     const { rules, seed, start } = game;
-    page.go(`${query("/review", { ...rules.query, seed: String(seed), start: start ? hex(start) : null, by: "you" })}#${packMoves(game.moves)}`);
+    page.go(
+      `${query("/review", { ...rules.query, seed: String(seed), start: start ? hex(start) : null, by: "you" })}#${packMoves(game.moves)}`,
+    );
   }
 
   function analyse() {
@@ -210,9 +428,13 @@ export function open(root, params, hash, page) {
     const named = params.get("judge");
     judge = named === null ? AUTO : named === "table" ? "" : named;
     try {
-      const rules = Rules.parse(params.get("rules") ?? setting("size", "4x4"), params.get("p4") ?? 0.1);
+      const rules = Rules.parse(
+        params.get("rules") ?? setting("size", "4x4"),
+        params.get("p4") ?? 0.1,
+      );
       const start = params.get("start") ? fromHex(params.get("start")) : null;
-      if (start && start.length !== rules.cells) throw new Error("the position in this address is of another board");
+      if (start && start.length !== rules.cells)
+        throw new Error("the position in this address is of another board");
       const seed = params.get("seed") ? parseSeed(params.get("seed")) : newSeed();
       begin(new Game(rules, seed, { start }), unpackMoves(hash));
       keepSetting("size", rules.name);
@@ -228,7 +450,9 @@ export function open(root, params, hash, page) {
     arrive,
     key(event) {
       const d = MOVES[event.key] ?? MOVES[event.key.toLowerCase()];
-      if (d !== undefined) { if (!event.repeat || !board.pending) move(d); } else if (event.key === "u") undo();
+      if (d !== undefined) {
+        if (!event.repeat || !board.pending) move(d);
+      } else if (event.key === "u") undo();
       else if (event.key === "n") fresh();
       else if (event.key === "y") retry();
       else if (event.key === "i") toggleHints(!hints);

@@ -5,10 +5,18 @@ import { parseRecord, recordJson } from "./engine.js";
 const GAMES = 20;
 
 function read(name, usual) {
-  try { return JSON.parse(localStorage.getItem(`lab2048.${name}`)) ?? usual; } catch { return usual; }
+  try {
+    return JSON.parse(localStorage.getItem(`lab2048.${name}`)) ?? usual;
+  } catch {
+    return usual;
+  }
 }
 function write(name, value) {
-  try { localStorage.setItem(`lab2048.${name}`, JSON.stringify(value)); } catch { /* it is full, or not allowed: nothing is remembered */ }
+  try {
+    localStorage.setItem(`lab2048.${name}`, JSON.stringify(value));
+  } catch {
+    /* it is full, or not allowed: nothing is remembered */
+  }
 }
 
 const key = (rules) => (rules.p4 === 0.1 ? rules.name : `${rules.name} p4=${rules.p4}`);
@@ -19,14 +27,24 @@ export function offerBest(rules, score) {
 
 // The last games, newest first; the one with the same beginning is replaced.
 export function games() {
-  return read("games", []).flatMap(({ line, when }) => { try { return [{ record: parseRecord(line), when }]; } catch { return []; } });
+  return read("games", []).flatMap(({ line, when }) => {
+    try {
+      return [{ record: parseRecord(line), when }];
+    } catch {
+      return [];
+    }
+  });
 }
 export function keepGame(record) {
-  const beginning = ({ seed, index, player, start, rules }) => [seed, index, player, start, rules.rows, rules.cols, rules.p4].join();
+  const beginning = ({ seed, index, player, start, rules }) =>
+    [seed, index, player, start, rules.rows, rules.cols, rules.p4].join();
   const same = (other) => beginning(other) === beginning(record);
   const others = games().filter((each) => !same(each.record));
   const all = [{ record, when: Date.now() }, ...others].slice(0, GAMES);
-  write("games", all.map((each) => ({ line: recordJson(each.record), when: each.when })));
+  write(
+    "games",
+    all.map((each) => ({ line: recordJson(each.record), when: each.when })),
+  );
 }
 
 export const setting = (name, usual) => read(name, usual);

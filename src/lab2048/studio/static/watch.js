@@ -2,18 +2,44 @@
 
 import { BoardView } from "./board.js";
 import { DIRECTIONS, Rules, fromHex, newSeed, packMoves, parseSeed, slide } from "./engine.js";
-import { MoveBars, PlayerPicker, el, field, fill, fourInput, sizeSelect, thoughtsOf, usualPlayer, whole } from "./parts.js";
+import {
+  MoveBars,
+  PlayerPicker,
+  el,
+  field,
+  fill,
+  fourInput,
+  sizeSelect,
+  thoughtsOf,
+  usualPlayer,
+  whole,
+} from "./parts.js";
 import { query, watchSocket } from "./api.js";
 import { keepGame } from "./store.js";
 
 export const TITLE = "Watch";
-export const KEYS = [["space", "pause or go on"], [".", "one move"], ["+ or -", "faster, slower"], ["f", "as fast as it goes"], ["n", "new game"], ["r", "review the first player's game"]];
+export const KEYS = [
+  ["space", "pause or go on"],
+  [".", "one move"],
+  ["+ or -", "faster, slower"],
+  ["f", "as fast as it goes"],
+  ["n", "new game"],
+  ["r", "review the first player's game"],
+];
 const SPEEDS = [1, 2, 4, 8, 15, 30, 60, 120, 250, 500, 1000, 0];
 
 // One player's side: a socket, a board, figures.
 class Side {
   constructor(page, onstate) {
-    Object.assign(this, { page, onstate, socket: null, facts: null, moves: "", spawns: "", ranks: null });
+    Object.assign(this, {
+      page,
+      onstate,
+      socket: null,
+      facts: null,
+      moves: "",
+      spawns: "",
+      ranks: null,
+    });
     this.board = new BoardView();
     this.bars = new MoveBars();
     this.name = el("h2", { class: "player-name" });
@@ -21,9 +47,21 @@ class Side {
     this.count = el("output", { class: "big" });
     this.rate = el("output", { class: "big" });
     this.said = el("p", { class: "note", role: "status" });
-    this.element = el("section", { class: "side" }, this.name,
-      el("div", { class: "scores" }, el("div", {}, el("span", {}, "score"), this.score), el("div", {}, el("span", {}, "moves"), this.count), el("div", {}, el("span", {}, "moves/s"), this.rate)),
-      this.said, el("div", { class: "board-frame" }, this.board.element), this.bars.element);
+    this.element = el(
+      "section",
+      { class: "side" },
+      this.name,
+      el(
+        "div",
+        { class: "scores" },
+        el("div", {}, el("span", {}, "score"), this.score),
+        el("div", {}, el("span", {}, "moves"), this.count),
+        el("div", {}, el("span", {}, "moves/s"), this.rate),
+      ),
+      this.said,
+      el("div", { class: "board-frame" }, this.board.element),
+      this.bars.element,
+    );
   }
 
   start(order) {
@@ -38,8 +76,16 @@ class Side {
     this.socket = watchSocket();
     const mine = this.socket;
     mine.addEventListener("open", () => mine.send(JSON.stringify(this.order)));
-    mine.addEventListener("message", (event) => { if (this.socket === mine) this.#hear(JSON.parse(event.data)); });
-    mine.addEventListener("close", () => { if (this.socket === mine) { this.socket = null; this.onstate(); if (!this.over) this.said.textContent ||= "The connection has ended; start a new game."; } });
+    mine.addEventListener("message", (event) => {
+      if (this.socket === mine) this.#hear(JSON.parse(event.data));
+    });
+    mine.addEventListener("close", () => {
+      if (this.socket === mine) {
+        this.socket = null;
+        this.onstate();
+        if (!this.over) this.said.textContent ||= "The connection has ended; start a new game.";
+      }
+    });
   }
 
   // Give an order; while the socket is being opened it becomes a part of the first one.
@@ -50,9 +96,19 @@ class Side {
   }
 
   #hear(frame) {
-    if (frame.error) { fill(this.said, el("span", { class: "trouble" }, frame.error)); this.onstate(frame.error); return; }
-    if (frame.started) { this.facts = frame.started; this.name.textContent = frame.started.player; this.said.textContent = ""; }
-    const rules = Rules.parse(this.facts.rules, this.facts.p4), before = this.ranks, ranks = fromHex(frame.board);
+    if (frame.error) {
+      fill(this.said, el("span", { class: "trouble" }, frame.error));
+      this.onstate(frame.error);
+      return;
+    }
+    if (frame.started) {
+      this.facts = frame.started;
+      this.name.textContent = frame.started.player;
+      this.said.textContent = "";
+    }
+    const rules = Rules.parse(this.facts.rules, this.facts.p4);
+    const before = this.ranks;
+    const ranks = fromHex(frame.board);
     this.moves += frame.moves;
     this.spawns += frame.spawns;
     const single = frame.moves.length === 1 && !frame.started && before;
@@ -81,57 +137,172 @@ class Side {
   // Moves a second over the last seconds, as the page sees it.
   #pace(frame) {
     const now = performance.now();
-    this.seen = [...(this.seen ?? []).filter(([when, count]) => now - when < 2000 && count <= frame.count), [now, frame.count]];
+    this.seen = [
+      ...(this.seen ?? []).filter(([when, count]) => now - when < 2000 && count <= frame.count),
+      [now, frame.count],
+    ];
     const [when, count] = this.seen[0];
     const rate = this.seen.length > 2 ? ((frame.count - count) / (now - when)) * 1000 : frame.rate;
     this.rate.textContent = rate >= 10 ? whole(rate) : rate.toFixed(1);
   }
 
   #thinks(frame, rules) {
-    if (!frame.thinks || frame.over) { this.bars.clear(); return; }
+    if (!frame.thinks || frame.over) {
+      this.bars.clear();
+      return;
+    }
     const legal = DIRECTIONS.map((_, d) => slide(this.ranks, rules.rows, rules.cols, d).legal);
-    this.bars.show({ ...thoughtsOf(frame.thinks, legal), optimal: DIRECTIONS.map((name) => name === frame.thinks.choice), sign: "★ its move" });
+    this.bars.show({
+      ...thoughtsOf(frame.thinks, legal),
+      optimal: DIRECTIONS.map((name) => name === frame.thinks.choice),
+      sign: "★ its move",
+    });
   }
 
   record() {
     const { rows, cols, p4 } = Rules.parse(this.facts.rules, this.facts.p4);
-    return { format: 1, rules: { rows, cols, p4 }, player: this.facts.player, seed: BigInt(this.facts.seed), index: 0, score: this.final,
-      max_tile: 2 ** Math.max(...this.ranks), moves: this.moves, spawns: this.spawns };
+    return {
+      format: 1,
+      rules: { rows, cols, p4 },
+      player: this.facts.player,
+      seed: BigInt(this.facts.seed),
+      index: 0,
+      score: this.final,
+      max_tile: 2 ** Math.max(...this.ranks),
+      moves: this.moves,
+      spawns: this.spawns,
+    };
   }
 
-  close() { const old = this.socket; this.socket = null; old?.close(); this.ranks = null; this.seen = []; }
+  close() {
+    const old = this.socket;
+    this.socket = null;
+    old?.close();
+    this.ranks = null;
+    this.seen = [];
+  }
 }
 
 export function open(root, params, hash, page) {
-  let rules, specs, seed, speed = 8, paused = false, alive = true;
+  let rules;
+  let specs;
+  let seed;
+  let speed = 8;
+  let paused = false;
+  let alive = true;
   const sides = [new Side(page, state)];
   const settings = el("div", { class: "row" });
   const pair = el("div", { class: "pair" });
-  const playButton = el("button", { type: "button", class: "primary", onclick: toggle, title: "Pause or go on (space)" });
-  const slider = el("input", { type: "range", min: 0, max: SPEEDS.length - 1, step: 1, "aria-label": "Speed", oninput: () => setSpeed(SPEEDS[slider.value]) });
+  const playButton = el("button", {
+    type: "button",
+    class: "primary",
+    onclick: toggle,
+    title: "Pause or go on (space)",
+  });
+  const slider = el("input", {
+    type: "range",
+    min: 0,
+    max: SPEEDS.length - 1,
+    step: 1,
+    "aria-label": "Speed",
+    oninput: () => setSpeed(SPEEDS[slider.value]),
+  });
   const pace = el("output", { class: "pace" });
-  const pickers = [0, 1].map((i) => new PlayerPicker({ label: i ? "Second player" : "Player", extra: i ? [["", "nobody"]] : [], onchange: (spec) => { specs[i] = spec; restart(); } }));
-  fill(root,
-    el("div", { class: "head" }, el("h1", {}, "Watch"), settings,
-      el("div", { class: "row buttons" }, playButton,
+  const pickers = [0, 1].map(
+    (i) =>
+      new PlayerPicker({
+        label: i ? "Second player" : "Player",
+        extra: i ? [["", "nobody"]] : [],
+        onchange: (spec) => {
+          specs[i] = spec;
+          restart();
+        },
+      }),
+  );
+  fill(
+    root,
+    el(
+      "div",
+      { class: "head" },
+      el("h1", {}, "Watch"),
+      settings,
+      el(
+        "div",
+        { class: "row buttons" },
+        playButton,
         el("button", { type: "button", onclick: step, title: "One move (.)" }, "Step"),
         el("label", { class: "field inline" }, el("span", {}, "speed"), slider, pace),
-        el("button", { type: "button", onclick: () => restart(newSeed()), title: "New game (n)" }, "New game"),
-        el("button", { type: "button", onclick: review, title: "Go through the first player's game (r)" }, "Review"))),
-    pair);
+        el(
+          "button",
+          { type: "button", onclick: () => restart(newSeed()), title: "New game (n)" },
+          "New game",
+        ),
+        el(
+          "button",
+          { type: "button", onclick: review, title: "Go through the first player's game (r)" },
+          "Review",
+        ),
+      ),
+    ),
+    pair,
+  );
 
   function place() {
-    fill(settings,
-      field("board", sizeSelect(rules.name, async (size) => { rules = Rules.parse(size, rules.p4); specs[0] = specs[0] === "ntuple" || specs[0] === "expectimax" ? await usualPlayer(rules) : specs[0]; restart(); })),
-      field("p4", fourInput(rules.p4, (p4) => { rules = new Rules(rules.rows, rules.cols, p4); restart(); })),
-      field("player", pickers[0].element), field("against", pickers[1].element),
-      field("seed", el("input", { type: "text", inputMode: "numeric", class: "short wide", value: String(seed), "aria-label": "Seed", onchange: (event) => { try { restart(parseSeed(event.target.value)); } catch (error) { page.fail(error); event.target.value = String(seed); } } })));
+    fill(
+      settings,
+      field(
+        "board",
+        sizeSelect(rules.name, async (size) => {
+          rules = Rules.parse(size, rules.p4);
+          specs[0] =
+            specs[0] === "ntuple" || specs[0] === "expectimax"
+              ? await usualPlayer(rules)
+              : specs[0];
+          restart();
+        }),
+      ),
+      field(
+        "p4",
+        fourInput(rules.p4, (p4) => {
+          rules = new Rules(rules.rows, rules.cols, p4);
+          restart();
+        }),
+      ),
+      field("player", pickers[0].element),
+      field("against", pickers[1].element),
+      field(
+        "seed",
+        el("input", {
+          type: "text",
+          inputMode: "numeric",
+          class: "short wide",
+          value: String(seed),
+          "aria-label": "Seed",
+          onchange: (event) => {
+            try {
+              restart(parseSeed(event.target.value));
+            } catch (error) {
+              page.fail(error);
+              event.target.value = String(seed);
+            }
+          },
+        }),
+      ),
+    );
     pickers.forEach((picker, i) => picker.show(rules, specs[i] ?? "").catch(page.fail));
   }
 
   // The address; while it is paused, with the move that is shown.
   function address(at = Math.max(...sides.map((side) => side.at ?? 0))) {
-    page.setAddress(query("/watch", { ...rules.query, player: specs.filter(Boolean), seed: String(seed), speed: speed === 8 ? null : speed, at: (paused && at) || null }));
+    page.setAddress(
+      query("/watch", {
+        ...rules.query,
+        player: specs.filter(Boolean),
+        seed: String(seed),
+        speed: speed === 8 ? null : speed,
+        at: (paused && at) || null,
+      }),
+    );
   }
 
   function restart(newOne = seed, at = 0) {
@@ -139,11 +310,25 @@ export function open(root, params, hash, page) {
     const wanted = specs.filter(Boolean);
     while (sides.length > wanted.length && sides.length > 1) sides.pop().close();
     while (sides.length < wanted.length) sides.push(new Side(page, state));
-    fill(pair, sides.map((side) => side.element));
+    fill(
+      pair,
+      sides.map((side) => side.element),
+    );
     pair.dataset.count = sides.length;
     place();
     address(at);
-    wanted.forEach((player, i) => sides[i].start({ do: "start", rules: rules.name, p4: rules.p4, player, seed: String(seed), speed, skip: at, paused }));
+    wanted.forEach((player, i) =>
+      sides[i].start({
+        do: "start",
+        rules: rules.name,
+        p4: rules.p4,
+        player,
+        seed: String(seed),
+        speed,
+        skip: at,
+        paused,
+      }),
+    );
     state();
   }
 
@@ -151,12 +336,22 @@ export function open(root, params, hash, page) {
     if (trouble) paused = true; // the server has stopped as well
     if (paused && sides.some((side) => side.facts)) address();
     const over = sides.every((side) => side.over);
-    playButton.textContent = sides.every((side) => !side.socket && !side.over) ? "Start" : over ? "Again" : paused ? "Play" : "Pause";
+    playButton.textContent = sides.every((side) => !side.socket && !side.over)
+      ? "Start"
+      : over
+        ? "Again"
+        : paused
+          ? "Play"
+          : "Pause";
     if (trouble) page.say(trouble);
   }
 
   function toggle() {
-    if (sides.every((side) => side.over || !side.socket)) { paused = false; restart(sides.every((side) => side.over) ? newSeed() : seed); return; }
+    if (sides.every((side) => side.over || !side.socket)) {
+      paused = false;
+      restart(sides.every((side) => side.over) ? newSeed() : seed);
+      return;
+    }
     paused = !paused;
     for (const side of sides) side.send({ do: paused ? "pause" : "play" });
     address();
@@ -177,9 +372,14 @@ export function open(root, params, hash, page) {
   }
   function review() {
     const [side] = sides;
-    if (!side.moves) { page.fail("there is nothing to review yet"); return; }
+    if (!side.moves) {
+      page.fail("there is nothing to review yet");
+      return;
+    }
     keepGame(side.record());
-    page.go(`${query("/review", { ...rules.query, seed: side.facts.seed, by: side.facts.player })}#${packMoves([...side.moves].map(Number))}`);
+    page.go(
+      `${query("/review", { ...rules.query, seed: side.facts.seed, by: side.facts.player })}#${packMoves([...side.moves].map(Number))}`,
+    );
   }
 
   async function arrive(params) {
@@ -196,16 +396,22 @@ export function open(root, params, hash, page) {
       restart(seed, at);
     } catch (error) {
       page.fail(error);
-      if (!rules) { [rules, specs] = [new Rules(4, 4), ["expectimax", ""]]; restart(newSeed()); }
+      if (!rules) {
+        [rules, specs] = [new Rules(4, 4), ["expectimax", ""]];
+        restart(newSeed());
+      }
     }
   }
   arrive(params);
   return {
     arrive,
     key(event) {
-      if (event.key === " ") { if (event.target.closest("button")) return false; toggle(); }
-      else if (event.key === ".") step();
-      else if (event.key === "+" || event.key === "=") setSpeed(SPEEDS[Math.min(SPEEDS.indexOf(speed) + 1, SPEEDS.length - 1)]);
+      if (event.key === " ") {
+        if (event.target.closest("button")) return false;
+        toggle();
+      } else if (event.key === ".") step();
+      else if (event.key === "+" || event.key === "=")
+        setSpeed(SPEEDS[Math.min(SPEEDS.indexOf(speed) + 1, SPEEDS.length - 1)]);
       else if (event.key === "-") setSpeed(SPEEDS[Math.max(SPEEDS.indexOf(speed) - 1, 0)]);
       else if (event.key === "f") setSpeed(0);
       else if (event.key === "n") restart(newSeed());
@@ -213,6 +419,11 @@ export function open(root, params, hash, page) {
       else return false;
       return true;
     },
-    leave() { alive = false; for (const side of sides) side.close(); },
+    leave() {
+      alive = false;
+      paused = true; // whoever comes back finds the game where it was
+      if (sides.some((side) => side.facts)) address();
+      for (const side of sides) side.close();
+    },
   };
 }

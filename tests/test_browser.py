@@ -280,6 +280,19 @@ def test_watching_step_by_step(page):
     expect(page.locator(".review .verdict")).to_contain_text("greedy")
 
 
+def test_a_watched_game_waits_for_who_comes_back(page):
+    page.goto("/watch?rules=4x4&player=random&seed=5")
+    expect(page.locator(".scores output").nth(1)).not_to_have_text(re.compile("^[012]?$"))
+    page.keyboard.press("5")
+    expect(page.locator(".view.results")).to_be_visible()
+    page.keyboard.press("2")
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    expect(page).to_have_url(re.compile("at="))
+    at = re.search(r"at=(\d+)", page.url)[1]
+    assert int(at) >= 3
+    expect(page.locator(".scores output").nth(1)).to_have_text(at)
+
+
 def test_two_clients_never_see_each_other_s_games(browser, address):
     pages = []
     for seed in (5, 6):

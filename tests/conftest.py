@@ -36,7 +36,7 @@ settings.load_profile("repeatable")
 def pytest_configure():
     """Let a second worker begin elsewhere: kernels of modules are then compiled by one of both."""
     if WITH_JIT and os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
-        for name in ("solve.keys", "search.heuristics", "learn.encoding"):
+        for name in ("solve.keys", "search.rollout", "learn.encoding", "learn.neural", "solve.survey"):
             importlib.import_module(f"lab2048.{name}")
 
 

@@ -33,10 +33,19 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
+BEGUN_ELSEWHERE = (
+    "solve.keys",
+    "search.rollout",
+    "learn.encoding",
+    "learn.neural",
+    "solve.survey",
+)
+
+
 def pytest_configure():
     """Let a second worker begin elsewhere: kernels of modules are then compiled by one of both."""
     if WITH_JIT and os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
-        for name in ("solve.keys", "search.rollout", "learn.encoding", "learn.neural", "solve.survey"):
+        for name in BEGUN_ELSEWHERE:
             importlib.import_module(f"lab2048.{name}")
 
 

@@ -16,6 +16,7 @@ import {
 } from "./engine.js";
 import {
   PlayerPicker,
+  button,
   el,
   field,
   fill,
@@ -86,11 +87,7 @@ export function open(root, params, hash, page) {
   const spawns = el("div", { class: "spawns" });
   const note = el("div", { class: "note" });
   const reach = el("section", { class: "reach", "aria-label": "Chance to reach each tile" });
-  const back = el(
-    "button",
-    { type: "button", onclick: () => history.back(), title: "Back (Backspace)" },
-    "← Back",
-  );
+  const back = button("← Back", () => history.back(), "Back (Backspace)");
 
   fill(
     root,
@@ -107,22 +104,10 @@ export function open(root, params, hash, page) {
           "div",
           { class: "row buttons" },
           back,
-          el("button", { type: "button", onclick: clear, title: "Clear the board (c)" }, "Clear"),
-          el(
-            "button",
-            { type: "button", onclick: random, title: "A position out of a random game (g)" },
-            "Random",
-          ),
-          el(
-            "button",
-            { type: "button", onclick: play, title: "Play on from here (p)" },
-            "Play from here",
-          ),
-          el(
-            "button",
-            { type: "button", onclick: copy, title: "Copy the address of this position" },
-            "Copy link",
-          ),
+          button("Clear", clear, "Clear the board (c)"),
+          button("Random", random, "A position out of a random game (g)"),
+          button("Play from here", play, "Play on from here (p)"),
+          button("Copy link", copy, "Copy the address of this position"),
         ),
       ),
       el(

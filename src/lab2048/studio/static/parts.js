@@ -19,6 +19,11 @@ export function el(tag, props = {}, ...children) {
   return made;
 }
 
+// A button that says what it does, and in its title by which key.
+export function button(text, onclick, title, more = {}) {
+  return el("button", { type: "button", onclick, title, ...more }, text);
+}
+
 // Put children in the place of what is there (null children are left out). What had the focus has it
 // again afterwards, if there is something of the same name.
 export function fill(place, ...children) {
@@ -367,14 +372,14 @@ export const field = (label, ...inside) =>
 export function solvePanel(rules, alive, done) {
   const bar = el("progress", { max: 1, value: 0, "aria-label": "How much is solved" });
   const said = el("span", { class: "dim" });
-  const button = el(
+  const starter = el(
     "button",
     { type: "button", class: "primary" },
     `Solve ${rules.name.replace("x", "×")} now`,
   );
-  const panel = el("div", { class: "solve" }, button, said);
+  const panel = el("div", { class: "solve" }, starter, said);
   said.textContent = "Every position, exactly; about a minute and 430 MB of disk.";
-  button.addEventListener("click", async () => {
+  starter.addEventListener("click", async () => {
     fill(panel, bar, said);
     said.textContent = "Starting…";
     try {
@@ -401,7 +406,7 @@ export function solvePanel(rules, alive, done) {
             : `${percent(now.share, 0)}, about ${Math.ceil(left)} s left`;
       }
     } catch (error) {
-      fill(panel, button, said);
+      fill(panel, starter, said);
       said.textContent = error.message;
     }
   });

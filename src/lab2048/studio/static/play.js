@@ -17,6 +17,7 @@ import {
   GRADES,
   MoveBars,
   PlayerPicker,
+  button,
   el,
   field,
   fill,
@@ -81,11 +82,7 @@ export function open(root, params, hash, page) {
     "p",
     { class: "practice", hidden: true },
     "Practice from a position; it does not count for the best score. ",
-    el(
-      "button",
-      { type: "button", onclick: retry, title: "Once more from there (y)" },
-      "Try again",
-    ),
+    button("Try again", retry, "Once more from there (y)"),
   );
   const settings = el("div", { class: "row" });
   const picker = new PlayerPicker({
@@ -105,11 +102,7 @@ export function open(root, params, hash, page) {
     checked: hints,
     onchange: () => toggleHints(hintBox.checked),
   });
-  const undoButton = el(
-    "button",
-    { type: "button", onclick: undo, title: "Take a move back (u)" },
-    "Undo",
-  );
+  const undoButton = button("Undo", undo, "Take a move back (u)");
 
   fill(
     root,
@@ -130,22 +123,10 @@ export function open(root, params, hash, page) {
         el(
           "div",
           { class: "row buttons" },
-          el(
-            "button",
-            { type: "button", class: "primary", onclick: () => fresh(), title: "New game (n)" },
-            "New game",
-          ),
+          button("New game", () => fresh(), "New game (n)", { class: "primary" }),
           undoButton,
-          el(
-            "button",
-            { type: "button", onclick: review, title: "Go through this game (r)" },
-            "Review",
-          ),
-          el(
-            "button",
-            { type: "button", onclick: analyse, title: "Analyse this position (x)" },
-            "Analyse",
-          ),
+          button("Review", review, "Go through this game (r)"),
+          button("Analyse", analyse, "Analyse this position (x)"),
         ),
       ),
       el(

@@ -16,7 +16,18 @@ import {
   replay,
   unpackMoves,
 } from "./engine.js";
-import { GRADES, PlayerPicker, el, field, fill, grade, number, percent, whole } from "./parts.js";
+import {
+  GRADES,
+  PlayerPicker,
+  button,
+  el,
+  field,
+  fill,
+  grade,
+  number,
+  percent,
+  whole,
+} from "./parts.js";
 import { chart, moveCursor } from "./chart.js";
 import { postLines, query } from "./api.js";
 import { games, keepGame } from "./store.js";
@@ -244,26 +255,9 @@ export function open(root, params, hash, page) {
               },
               "→",
             ),
-            el(
-              "button",
-              { type: "button", onclick: () => mistake(1), title: "The next mistake (m)" },
-              "Next mistake",
-            ),
-            el(
-              "button",
-              {
-                type: "button",
-                class: "primary",
-                onclick: practise,
-                title: "Try again from here (p)",
-              },
-              "Practise this",
-            ),
-            el(
-              "button",
-              { type: "button", onclick: analyse, title: "Analyse this position (x)" },
-              "Analyse",
-            ),
+            button("Next mistake", () => mistake(1), "The next mistake (m)"),
+            button("Practise this", practise, "Try again from here (p)", { class: "primary" }),
+            button("Analyse", analyse, "Analyse this position (x)"),
           ),
         ),
         el(

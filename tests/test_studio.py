@@ -19,7 +19,7 @@ from lab2048.players import PLAYERS, player_class
 from lab2048.records import Record
 from lab2048.solve.problem import Problem
 from lab2048.solve.table import Table
-from lab2048.studio import limits, watching
+from lab2048.studio import limits
 from lab2048.studio.app import tile_styles
 from lab2048.studio.limits import checked_player
 from lab2048.studio.work import BusyError, Desk
@@ -200,119 +200,6 @@ def test_a_game_that_is_none_is_refused(client, change, why):
     record = json.loads(Record.of(a_game(Rules(3, 2), 5), "me").to_json())
     found = client.post("/api/review", json={"game": {**record, **change}})
     assert found.status_code == 400 and why in found.json()["detail"]
-
-
-def watch(address, *orders, until=1):
-    """Messages of a game that is watched, until there was so often an end or an error."""
-    from websockets.sync.client import connect
-
-    found = []
-    with connect(address.replace("http", "ws") + "/api/watch") as link:
-        for order in orders:
-            link.send(order if isinstance(order, str) else json.dumps(order))
-        while sum(bool(each.get("over") or each.get("error")) for each in found) < until:
-            found.append(json.loads(link.recv(timeout=60)))
-    return found
-
-
-def test_a_watched_game_is_the_player_s_own(address):
-    start = {"do": "start", "rules": "3x3", "player": "greedy", "seed": "11", "speed": 0}
-    frames = watch(address, start)
-    assert frames[0]["started"] == {"rules": "3x3", "p4": 0.1, "player": "greedy", "seed": "11"}
-    game = Game(Rules(3, 3), 11)
-    player = checked_player("greedy", game.rules)
-    while not game.over:
-        game.play(player.choose(game.board, game.own_word))
-    record = Record.of(game, "greedy")
-    assert "".join(frame["moves"] for frame in frames) == record.moves
-    assert "".join(frame["spawns"] for frame in frames) == record.spawns
-    assert (frames[-1]["score"], frames[-1]["board"]) == (game.score, game.board.hex)
-
-
-def test_a_watched_game_goes_on_where_it_was(address):
-    start = {"do": "start", "rules": "3x2", "player": "random", "seed": 4, "speed": 0}
-    whole = "".join(frame["moves"] for frame in watch(address, start))
-    later = watch(address, {**start, "skip": 5, "paused": True}, {"do": "step"}, {"do": "play"})
-    assert later[0]["count"] == 5 and later[0]["moves"] == whole[:5]
-    assert "".join(frame["moves"] for frame in later) == whole
-
-
-def test_a_step_is_one_move_and_a_pause_is_none(address):
-    from websockets.sync.client import connect
-
-    with connect(address.replace("http", "ws") + "/api/watch") as link:
-
-        def order(what, **more):
-            link.send(json.dumps({"do": what, **more}))
-
-        def count():
-            return json.loads(link.recv(timeout=60))["count"]
-
-        order("start", rules="4x4", player="random", seed=1, speed=8, paused=True)
-        assert count() == 0
-        for steps in (1, 2, 3):
-            order("step")
-            assert count() == steps
-        order("play")
-        assert count() > 3
-        order("pause")
-        with pytest.raises(TimeoutError):
-            all(not json.loads(link.recv(timeout=1))["over"] for _ in range(1000))
-
-
-@pytest.mark.parametrize(
-    ("order", "why"),
-    [
-        ("nonsense", "JSON object"),
-        ("[1]", "JSON object"),
-        ("{" * 5000, "at most 4096"),
-        ({"do": "dance"}, "an order is"),
-        ({"do": "start", "player": "nobody"}, "no player"),
-        ({"do": "start", "player": "greedy", "rules": "1x1"}, "1x1"),
-        ({"do": "start", "player": "greedy", "seed": -1}, "seed"),
-        ({"do": "start", "player": "greedy", "speed": "fast"}, "speed"),
-        ({"do": "start", "player": "greedy", "p4": "x"}, "p4"),
-        ({"do": "start", "player": "mcts:simulations=1000000"}, "at most"),
-    ],
-)
-def test_an_order_that_makes_no_sense_is_answered(address, order, why):
-    assert why in watch(address, order)[-1]["error"]
-    good = {"do": "start", "rules": "3x2", "player": "greedy", "seed": 1, "speed": 0}
-    last = watch(address, good, order, until=2)  # and the game that is under way goes on
-    assert any(why in each.get("error", "") for each in last) and any("over" in e for e in last)
-
-
-def test_who_leaves_ends_the_game(address, monkeypatch):
-    """Also one that is still far from where it is to be shown from."""
-    from websockets.sync.client import connect
-
-    made = []
-    choose = watching.Run._advance
-    monkeypatch.setattr(watching.Run, "_advance", lambda *a: (made.append(1), choose(*a)))
-    order = {"do": "start", "rules": "4x4", "player": "expectimax:time=100ms", "skip": 100000}
-    with connect(address.replace("http", "ws") + "/api/watch") as link:
-        link.send(json.dumps(order))
-        while len(made) < 3:
-            time.sleep(0.05)
-    time.sleep(1)
-    before = len(made)
-    time.sleep(1)
-    assert len(made) == before
-
-
-@pytest.mark.parametrize("limit", ["WATCHED", "WATCHED_BY_ONE"])
-def test_watched_games_are_limited_and_idle_ones_dropped(address, monkeypatch, limit):
-    from websockets.sync.client import connect
-
-    where = address.replace("http", "ws") + "/api/watch"
-    monkeypatch.setattr(watching, limit, 1)
-    monkeypatch.setattr(watching, "IDLE", 3.0)
-    with connect(where) as first:
-        first.send(json.dumps({"do": "start", "rules": "3x2", "player": "random", "paused": True}))
-        assert "started" in json.loads(first.recv(timeout=60))
-        with connect(where) as second:
-            assert "as there may be" in json.loads(second.recv(timeout=60))["error"]
-        assert "nothing was asked" in json.loads(first.recv(timeout=60))["error"]
 
 
 # -- who may ask ---------------------------------------------------------------------------------

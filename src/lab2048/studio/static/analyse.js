@@ -27,6 +27,7 @@ import {
   serverFacts,
   sizeSelect,
   solvePanel,
+  stage,
   usualPlayer,
 } from "./parts.js";
 import { get, query } from "./api.js";
@@ -91,37 +92,19 @@ export function open(root, params, hash, page) {
 
   fill(
     root,
-    el(
-      "div",
-      { class: "stage" },
-      el(
-        "section",
-        { class: "board-side", "aria-label": "Position" },
-        el("div", { class: "board-frame" }, editor),
-        palette,
-        text,
-        el(
-          "div",
-          { class: "row buttons" },
+    stage(
+      [
+        "Position",
+        [el("div", { class: "board-frame" }, editor), palette, text],
+        [
           back,
           button("Clear", clear, "Clear the board (c)"),
           button("Random", random, "A position out of a random game (g)"),
           button("Play from here", play, "Play on from here (p)"),
           button("Copy link", copy, "Copy the address of this position"),
-        ),
-      ),
-      el(
-        "section",
-        { class: "panel", "aria-label": "Analysis" },
-        el("h1", {}, "Analyse"),
-        settings,
-        verdict,
-        grid,
-        pickers,
-        note,
-        spawns,
-        reach,
-      ),
+        ],
+      ],
+      ["Analyse", [settings, verdict, grid, pickers, note, spawns, reach], "Analysis"],
     ),
   );
 

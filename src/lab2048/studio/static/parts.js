@@ -24,6 +24,21 @@ export function button(text, onclick, title, more = {}) {
   return el("button", { type: "button", onclick, title, ...more }, text);
 }
 
+// What a view is made of: a board with its buttons, and a panel beside it.
+export function stage([name, board, buttons], [title, panel, label = title]) {
+  return el(
+    "div",
+    { class: "stage" },
+    el(
+      "section",
+      { class: "board-side", "aria-label": name },
+      board,
+      el("div", { class: "row buttons" }, buttons),
+    ),
+    el("section", { class: "panel", "aria-label": label }, el("h1", {}, title), panel),
+  );
+}
+
 // Put children in the place of what is there (null children are left out). What had the focus has it
 // again afterwards, if there is something of the same name.
 export function fill(place, ...children) {

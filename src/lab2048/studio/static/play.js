@@ -26,6 +26,7 @@ import {
   number,
   sizeSelect,
   solvePanel,
+  stage,
   usualPlayer,
   verdict,
   whole,
@@ -102,46 +103,32 @@ export function open(root, params, hash, page) {
     checked: hints,
     onchange: () => toggleHints(hintBox.checked),
   });
+  const hintLabel = el("label", { class: "check" }, hintBox, " Show hints");
   const undoButton = button("Undo", undo, "Take a move back (u)");
 
   fill(
     root,
-    el(
-      "div",
-      { class: "stage" },
-      el(
-        "section",
-        { class: "board-side", "aria-label": "Game" },
-        el(
-          "div",
-          { class: "scores" },
-          el("div", {}, el("span", {}, "score"), score),
-          el("div", {}, el("span", {}, "best"), record),
-          el("div", {}, el("span", {}, "moves"), moves),
-        ),
-        el("div", { class: "board-frame" }, board.element, ending),
-        el(
-          "div",
-          { class: "row buttons" },
+    stage(
+      [
+        "Game",
+        [
+          el(
+            "div",
+            { class: "scores" },
+            el("div", {}, el("span", {}, "score"), score),
+            el("div", {}, el("span", {}, "best"), record),
+            el("div", {}, el("span", {}, "moves"), moves),
+          ),
+          el("div", { class: "board-frame" }, board.element, ending),
+        ],
+        [
           button("New game", () => fresh(), "New game (n)", { class: "primary" }),
           undoButton,
           button("Review", review, "Go through this game (r)"),
           button("Analyse", analyse, "Analyse this position (x)"),
-        ),
-      ),
-      el(
-        "section",
-        { class: "panel", "aria-label": "Hints" },
-        el("h1", {}, "Play"),
-        settings,
-        practice,
-        mark,
-        trail,
-        el("label", { class: "check" }, hintBox, " Show hints"),
-        bars.element,
-        note,
-        solve,
-      ),
+        ],
+      ],
+      ["Play", [settings, practice, mark, trail, hintLabel, bars.element, note, solve], "Hints"],
     ),
   );
 

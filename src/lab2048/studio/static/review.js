@@ -26,6 +26,7 @@ import {
   grade,
   number,
   percent,
+  stage,
   whole,
 } from "./parts.js";
 import { chart, moveCursor } from "./chart.js";
@@ -220,63 +221,28 @@ export function open(root, params, hash, page) {
   // -- the page of a game -----------------------------------------------------------------------
 
   function lay() {
+    const judged = el(
+      "div",
+      { class: "row" },
+      field("judge", picker.element),
+      el("button", { type: "button", onclick: choose }, "Another game"),
+    );
     slider.max = played.turns.length - 1;
     fill(
       shell,
-      el(
-        "div",
-        { class: "stage" },
-        el(
-          "section",
-          { class: "board-side", "aria-label": "Position" },
-          el("div", { class: "board-frame" }, board.element),
-          told,
-          slider,
-          el(
-            "div",
-            { class: "row buttons" },
-            el(
-              "button",
-              {
-                type: "button",
-                onclick: () => step(at - 1),
-                "aria-label": "One move back",
-                title: "One move back (←)",
-              },
-              "←",
-            ),
-            el(
-              "button",
-              {
-                type: "button",
-                onclick: () => step(at + 1),
-                "aria-label": "One move on",
-                title: "One move on (→)",
-              },
-              "→",
-            ),
+      stage(
+        [
+          "Position",
+          [el("div", { class: "board-frame" }, board.element), told, slider],
+          [
+            button("←", () => step(at - 1), "One move back (←)", { "aria-label": "One move back" }),
+            button("→", () => step(at + 1), "One move on (→)", { "aria-label": "One move on" }),
             button("Next mistake", () => mistake(1), "The next mistake (m)"),
             button("Practise this", practise, "Try again from here (p)", { class: "primary" }),
             button("Analyse", analyse, "Analyse this position (x)"),
-          ),
-        ),
-        el(
-          "section",
-          { class: "panel", "aria-label": "Review" },
-          el("h1", {}, "Review"),
-          el(
-            "div",
-            { class: "row" },
-            field("judge", picker.element),
-            el("button", { type: "button", onclick: choose }, "Another game"),
-          ),
-          head,
-          bar,
-          facts,
-          graph,
-          worst,
-          list,
-        ),
+          ],
+        ],
+        ["Review", [judged, head, bar, facts, graph, worst, list]],
       ),
     );
     picker.show(rules(), judge || AUTO).catch(page.fail);

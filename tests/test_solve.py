@@ -115,22 +115,25 @@ def test_lists_are_cut_and_merged_to_their_union(lists, parts, shift):
     rows, sizes = np.zeros((len(lists), width), np.uint64), np.array([*map(len, lists)])
     for row, keys in zip(rows, lists, strict=True):
         row[: len(keys)] = keys
-    cuts, counts = np.empty(parts + 1, np.uint64), np.empty(parts, np.int64)
-    keys_module.cut(rows, sizes, U(shift), cuts, counts)
-    assert counts.sum() == sizes.sum()
-    assert all(int(at) % (1 << shift) == 0 for at in cuts[1:-1])
+    places = np.empty((parts + 1, len(lists)), np.int64)
+    keys_module.cut(rows, sizes, U(shift), places)
+    assert (places[-1] - places[0]).sum() == sizes.sum()
     union = []
     for part in range(parts):
-        out, spare = np.empty(counts[part], np.uint64), np.empty(counts[part], np.uint64)
-        size = keys_module.merge_range(rows, sizes, cuts[part], cuts[part + 1], out, spare)
+        runs = places[part : part + 2]
+        count = (runs[1] - runs[0]).sum()
+        out, spare = np.empty(count, np.uint64), np.empty(count, np.uint64)
+        size = keys_module.merge_runs(rows.reshape(-1), runs, out, spare)
+        assert not union or not size or union[-1] >> shift < int(out[0]) >> shift
         union += out[:size].tolist()
     assert union == sorted({key for keys in lists for key in keys})
 
 
 def test_parts_are_of_about_equal_size():
     keys = np.sort(np.random.default_rng(1).integers(1, 1 << 36, 100_000).astype(np.uint64))
-    cuts, counts = np.empty(5, np.uint64), np.empty(4, np.int64)
-    keys_module.cut(keys.reshape(1, -1), np.array([len(keys)]), U(24), cuts, counts)
+    places = np.empty((5, 1), np.int64)
+    keys_module.cut(keys.reshape(1, -1), np.array([len(keys)]), U(24), places)
+    counts = np.diff(places[:, 0])
     assert counts.min() > 24_000 and counts.max() < 26_000
 
 

@@ -139,13 +139,19 @@ def _in_python(function: Callable[P, T]) -> Callable[P, T]:
 
 
 @cache
-def cache_folder() -> Path:
-    """The folder of the kernels of this very source; older ones are cleared away."""
+def source_digest() -> str:
+    """What tells this very source, and the libraries that compile it, from all others."""
     package = Path(__file__).parent
     digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
-    folder = home() / "kernels" / digest.hexdigest()[:16]
+    return digest.hexdigest()[:16]
+
+
+@cache
+def cache_folder() -> Path:
+    """The folder of the kernels of this very source; older ones are cleared away."""
+    folder = home() / "kernels" / source_digest()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

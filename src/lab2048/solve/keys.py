@@ -77,17 +77,16 @@ def region_shift(cells: int) -> U:
     return U(max(0, 4 * cells - REGION_BITS))
 
 
-@kernel("void(uint64[:, ::1], int64[::1], uint64, uint64[::1], int64[::1])")
-def cut(lists: Words, sizes: Counts, shift: U, cuts: Words, counts: Counts) -> None:
-    """Find the keys that cut sorted lists into parts of equal size, as nearly as can be.
+@kernel("void(uint64[:, ::1], int64[::1], uint64, int64[:, ::1])")
+def cut(lists: Words, sizes: Counts, shift: U, places: Counts) -> None:
+    """Find where to cut sorted lists into parts of equal size, as nearly as can be.
 
-    Part p is from cuts[p] up to, but without, cuts[p + 1], and has counts[p] keys. No region of an
-    index is cut in two: the `shift` low bits of a cut are 0.
+    Part p has, of each list, the keys from places[p] up to, but without, places[p + 1]; the places
+    of all lists are counted from the first key of the first. No region of an index is cut in two.
     """
-    parts = len(cuts) - 1
+    parts = len(places) - 1
     total = sizes.sum()
-    cuts[0], cuts[parts] = U(0), WIN
-    for part in range(1, parts):
+    for part in range(parts + 1):
         low, high = U(0), U(REGIONS)
         while low < high:
             middle = (low + high) >> U(1)
@@ -98,12 +97,9 @@ def cut(lists: Words, sizes: Counts, shift: U, cuts: Words, counts: Counts) -> N
                 low = middle + U(1)
             else:
                 high = middle
-        cuts[part] = low << shift
-    for part in range(parts):
-        counts[part] = 0
         for row in range(len(sizes)):
-            counts[part] += below(lists[row], sizes[row], cuts[part + 1])
-            counts[part] -= below(lists[row], sizes[row], cuts[part])
+            place = sizes[row] if part == parts else below(lists[row], sizes[row], low << shift)
+            places[part, row] = row * lists.shape[1] + place
 
 
 @fragment
@@ -130,19 +126,17 @@ def merge(keys: Words, i: U, i_end: U, j: U, j_end: U, out: Words, found: U) -> 
     return found
 
 
-@kernel("int64(uint64[:, ::1], int64[::1], uint64, uint64, uint64[::1], uint64[::1])")
-def merge_range(lists: Words, sizes: Counts, low: U, high: U, out: Words, spare: Words) -> int:
-    """Write the keys from `low` to below `high` out of sorted lists, each once; how many.
+@kernel("int64(uint64[::1], int64[:, ::1], uint64[::1], uint64[::1])")
+def merge_runs(flat: Words, places: Counts, out: Words, spare: Words) -> int:
+    """Write the keys of sorted runs, each once; how many. Run r is flat[places[0, r]:places[1, r]].
 
-    `out` and `spare` have room for all of them. The lists are merged two by two into runs, one
-    after the other, and these again until one is left: run r ends at ends[r].
+    `out` and `spare` have room for all of them. Runs are merged two by two, and what comes of it
+    again until one is left.
     """
-    flat, runs = lists.reshape(lists.size), len(sizes)
+    runs = places.shape[1]
     begins, ends = np.empty(runs + 1, np.uint64), np.empty(runs + 1, np.uint64)
-    for row in range(runs):
-        place = U(row * lists.shape[1])
-        begins[row] = place + U(below(lists[row], sizes[row], low))
-        ends[row] = place + U(below(lists[row], sizes[row], high))
+    for run in range(runs):
+        begins[run], ends[run] = places[0, run], places[1, run]
     found = U(0)
     while True:
         begins[runs] = ends[runs] = U(0)  # an odd one is merged with nothing

@@ -25,7 +25,7 @@ from lab2048.board import Pairs, Words, pairs
 from lab2048.jit import U, kernel
 from lab2048.solve.crew import Crew
 from lab2048.solve.expand import WIN, Sources, all_moves, all_spawns, moves_kernel
-from lab2048.solve.keys import SIEVE, Counts, cut, merge_range, region_shift, sift
+from lab2048.solve.keys import SIEVE, Counts, cut, merge_runs, region_shift, sift
 from lab2048.solve.problem import Problem
 
 NONE: Words = np.empty(0, np.uint64)
@@ -44,14 +44,13 @@ def move_step_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
     """The kernel of the first step, for boards of one shape."""
 
     @kernel(
-        "UniTuple(int64, 2)(uint64[:, ::1], int64[::1], uint64[::1], "
-        f"{pairs(cols).dtype}[::1], {pairs(rows).dtype}[::1], uint64[::1], uint64[::1], "
-        "uint64[::1])"
+        f"UniTuple(int64, 2)(uint64[::1], int64[:, ::1], uint64, {pairs(cols).dtype}[::1], "
+        f"{pairs(rows).dtype}[::1], uint64[::1], uint64[::1], uint64[::1])"
     )
     def move_step(
-        lists: Words,
-        sizes: Counts,
-        setting: Words,
+        flat: Words,
+        places: Counts,
+        stop: U,
         across: Pairs,
         down: Pairs,
         states: Words,
@@ -60,13 +59,13 @@ def move_step_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
     ) -> tuple[int, int]:
         """Merge a part of the states and write the afterstates of their moves; how many of each.
 
-        The setting is from which key, up to which, and the rank that ends the game. The desk is a
-        sieve, and then room for the lists or the sources of the edges.
+        The rank `stop` ends the game. The desk is a sieve, and then room for the states or the
+        sources of the edges.
         """
         seen, spare = desk[:SIEVE], desk[SIEVE:]
-        found = merge_range(lists, sizes, setting[0], setting[1], states, spare)
+        found = merge_runs(flat, places, states, spare)
         sources = spare.view(np.uint32)
-        moves = all_moves(states[:found], setting[2], across, down, edges, sources, rows, cols)
+        moves = all_moves(states[:found], stop, across, down, edges, sources, rows, cols)
         return found, sift(edges, moves, seen, edges)
 
     return move_step
@@ -77,13 +76,13 @@ def spawn_step_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
     """The kernel of the second step, for boards of one shape."""
 
     @kernel(
-        "UniTuple(int64, 2)(uint64[:, ::1], int64[::1], uint64[::1], uint64[::1], uint64[::1], "
+        "UniTuple(int64, 2)(uint64[::1], int64[:, ::1], float64, uint64[::1], uint64[::1], "
         "uint64[::1], uint64[::1])"
     )
     def spawn_step(
-        lists: Words,
-        sizes: Counts,
-        setting: Words,
+        flat: Words,
+        places: Counts,
+        p4: float,
         younger: Words,
         afters: Words,
         states: Words,
@@ -91,15 +90,14 @@ def spawn_step_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
     ) -> tuple[int, int]:
         """Merge a part of the afterstates and write the states of their spawns; how many of each.
 
-        The setting is from which key, up to which, whether 2s spawn, and whether 4s; the 4s spawn
-        on afterstates 2 younger. The desk is a sieve, and then room for the lists.
+        The 4s spawn on afterstates 2 younger. The desk is a sieve, and then room for the keys.
         """
         seen, spare = desk[:SIEVE], desk[SIEVE:]
-        found = merge_range(lists, sizes, setting[0], setting[1], afters, spare)
+        found = merge_runs(flat, places, afters, spare)
         spawned = 0
-        if setting[2] != U(0):
+        if p4 < 1:
             spawned = all_spawns(afters[:found], U(1), states, spawned, rows, cols)
-        if setting[3] != U(0):
+        if p4 > 0:
             spawned = all_spawns(younger, U(2), states, spawned, rows, cols)
         return found, sift(states, spawned, seen, states)
 
@@ -131,33 +129,84 @@ class Lists:
         row.sort()
         self.sizes[part] = len(row)
 
-    def divide(self, parts: int, shift: U) -> tuple[Words, Counts]:
-        """The keys that cut all lists together into parts, and how many keys a part has then."""
-        cuts, counts = np.empty(parts + 1, np.uint64), np.empty(parts, np.int64)
-        cut(self.rows, self.sizes, shift, cuts, counts)
-        return cuts, counts
+    def divide(self, parts: int, shift: U) -> list[Counts]:
+        """Where the runs of each part begin and end (`keys.cut`)."""
+        places = np.empty((parts + 1, len(self.sizes)), np.int64)
+        cut(self.rows, self.sizes, shift, places)
+        return [places[part : part + 2] for part in range(parts)]
+
+
+class Expander:
+    """Both steps of an age for one part of its keys, in memory that is used again and again."""
+
+    def __init__(self, problem: Problem) -> None:
+        rules = problem.rules
+        self._p4, self._stop = rules.p4, U(problem.stop)
+        self._pairs = pairs(rules.cols), pairs(rules.rows)
+        self._move_step = move_step_kernel(rules.rows, rules.cols)
+        self._spawn_step = spawn_step_kernel(rules.rows, rules.cols)
+        # sieves for states and for afterstates: they may be the same boards
+        self._desks = np.zeros((2, SIEVE), np.uint64)
+
+    def move(self, flat: Words, places: Counts, out: Words) -> tuple[Words, int]:
+        """The states of some runs, each once; writes a list, not sorted, of their afterstates.
+
+        Run r is flat[places[0, r]:places[1, r]]. Returns how long the list is, too.
+        """
+        keys = runs_size(places)
+        states = np.empty(keys, np.uint64)
+        desk = self._desk(0, 2 * keys + 1)
+        found, listed = self._move_step(flat, places, self._stop, *self._pairs, states, out, desk)
+        return states[:found], listed
+
+    def spawn(self, flat: Words, places: Counts, younger: Words, out: Words) -> tuple[Words, int]:
+        """The afterstates of some runs; writes a list of the states 2 older, as `move` does."""
+        afters = np.empty(runs_size(places), np.uint64)
+        desk = self._desk(1, len(afters))
+        found, listed = self._spawn_step(flat, places, self._p4, younger, afters, out, desk)
+        return afters[:found], listed
+
+    def forget(self) -> None:
+        """Be ready for keys of an age that has been seen before."""
+        self._desks[:, :SIEVE] = 0
+
+    def _desk(self, which: int, size: int) -> Words:
+        """A sieve, and so many words behind it."""
+        if self._desks.shape[1] < SIEVE + size:
+            self._desks = np.zeros((2, SIEVE + size * 5 // 4), np.uint64)
+        desk: Words = self._desks[which]
+        return desk
+
+
+def runs_size(places: Counts) -> int:
+    """How many keys some runs have together."""
+    return int((places[1] - places[0]).sum())
+
+
+def moves_room(keys: int) -> int:
+    """How long a list of the afterstates of so many states may be."""
+    return 4 * keys + 1
+
+
+def spawns_room(keys: int, cells: int) -> int:
+    """How long a list of the states that spawns on so many afterstates lead to may be."""
+    return cells * keys
 
 
 class Enumeration:
     """All layers of a problem, youngest first."""
 
     def __init__(self, problem: Problem, crew: Crew) -> None:
-        rules = problem.rules
         self.crew = crew
         self.age = 4
-        self._cells = rules.cells
-        self._shift = region_shift(rules.cells)
-        self._stop, self._twos, self._fours = U(problem.stop), U(rules.p4 < 1), U(rules.p4 > 0)
-        self._pairs = pairs(rules.cols), pairs(rules.rows)
-        self._move_step = move_step_kernel(rules.rows, rules.cols)
-        self._spawn_step = spawn_step_kernel(rules.rows, rules.cols)
+        self._cells = problem.rules.cells
+        self._shift = region_shift(self._cells)
         self._starts: dict[int, Words] = {}
         boards = {board for _, _, board in problem.starts()}
         for age in (4, 6, 8):
             keys = [board.packed for board in boards if board.age == age]
             self._starts[age] = np.array(keys, np.uint64)
-        # the desks have sieves for states and for afterstates: they may be the same boards
-        self._desks = np.zeros((2, crew.threads, SIEVE), np.uint64)
+        self._expanders = [Expander(problem) for _ in range(crew.threads)]
         self._states, self._afters = Lists(crew.threads), Lists(crew.threads)
         self._states.put(self._starts[4])
         self._younger: list[Words] = []
@@ -181,61 +230,38 @@ class Enumeration:
     def _move(self) -> list[Words]:
         """The states of this age, part by part; writes the lists of their afterstates."""
         parts = self.crew.parts(int(self._states.sizes.sum()))
-        cuts, counts = self._states.divide(parts, self._shift)
-        largest = int(counts.max())
-        self._reserve_desks(2 * largest + 1)
-        self._afters.reserve(4 * largest + 1)
+        runs = self._states.divide(parts, self._shift)
+        flat = self._states.rows.reshape(-1)
+        self._afters.reserve(moves_room(max(map(runs_size, runs))))
         self._afters.sizes[:] = 0
 
         def move(part: int) -> Words:
-            states = np.empty(counts[part], np.uint64)
-            setting = np.array([cuts[part], cuts[part + 1], self._stop])
-            found, listed = self._move_step(
-                self._states.rows,
-                self._states.sizes,
-                setting,
-                *self._pairs,
-                states,
-                self._afters.rows[part],
-                self._desks[0, part],
-            )
+            states, listed = self._expanders[part].move(flat, runs[part], self._afters.rows[part])
             self._afters.close(part, NONE, listed)
-            return states[:found]
+            return states
 
         return self.crew.run([partial(move, part) for part in range(parts)])
 
     def _spawn(self, parts: int) -> list[Words]:
         """The afterstates of this age, part by part; writes the lists of the next age's states."""
-        cuts, counts = self._afters.divide(parts, self._shift)
+        runs = self._afters.divide(parts, self._shift)
+        flat = self._afters.rows.reshape(-1)
         younger = _dealt(self._younger, parts)
         starts = self._starts.get(self.age + 2, NONE)
-        room = [self._cells * (n + len(y)) for n, y in zip(counts.tolist(), younger, strict=True)]
-        self._reserve_desks(int(counts.max()))
-        self._states.reserve(max(room) + len(starts))
+        counts = map(runs_size, runs)
+        most = max(count + len(lot) for count, lot in zip(counts, younger, strict=True))
+        self._states.reserve(spawns_room(most, self._cells) + len(starts))
         self._states.sizes[:] = 0
 
         def spawn(part: int) -> Words:
-            afters = np.empty(counts[part], np.uint64)
-            setting = np.array([cuts[part], cuts[part + 1], self._twos, self._fours])
-            found, listed = self._spawn_step(
-                self._afters.rows,
-                self._afters.sizes,
-                setting,
-                younger[part],
-                afters,
-                self._states.rows[part],
-                self._desks[1, part],
+            afters, listed = self._expanders[part].spawn(
+                flat, runs[part], younger[part], self._states.rows[part]
             )
             self._states.close(part, NONE if part else starts, listed)
-            return afters[:found]
+            return afters
 
         self._younger = self.crew.run([partial(spawn, part) for part in range(parts)])
         return self._younger
-
-    def _reserve_desks(self, size: int) -> None:
-        """Room for so many words behind the sieves."""
-        if self._desks.shape[2] < SIEVE + size:
-            self._desks = np.zeros((2, self.crew.threads, SIEVE + size * 5 // 4), np.uint64)
 
 
 def _dealt(lots: Sequence[Words], parts: int) -> list[Words]:

@@ -8,7 +8,7 @@ import time
 import zlib
 from collections import deque
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -27,13 +27,14 @@ from lab2048.solve.store import (
     SCRATCH,
     VALUES,
     KeyFile,
+    PackedAfters,
     TableError,
     blocks_of,
     pack_afters,
     pack_block,
     read_at,
     read_json,
-    unpack_afters,
+    sync,
     write_json,
 )
 
@@ -62,7 +63,7 @@ class Record:
             "blocks_crc": 0,  # checksum of all of `blocks.bin` that counts
             "valued": 0,  # layers, from the oldest
             "crcs": [],  # checksum of each valued layer's values; None if they are not kept
-            "carry": 0,  # checksum of the values that are carried along
+            "carry": {},  # checksum of the values of each layer that is carried along
             "terminals": 0,
             "starts": {},  # the value of each start, by its key
             "seconds": {"enumerate": 0.0, "values": 0.0},
@@ -97,10 +98,25 @@ class Record:
         self._committed = time.perf_counter()
 
 
+class Packed(Protocol):
+    """A layer that is being compressed."""
+
+    age: int
+    states: int
+    afters: int
+
+    def blocks(self) -> list[tuple[int, bytes]]:
+        """The first key of each block, and the block."""
+
+    def packed_afters(self) -> bytes:
+        """The afterstates."""
+
+
 class PackedLayer:
     """A layer that a crew compresses, block by block, along with other work."""
 
     def __init__(self, layer: Layer, crew: Crew) -> None:
+        self.age = layer.age
         self.states = sum(map(len, layer.states))
         self.afters = sum(map(len, layer.afters))
         starts = range(0, self.states, BLOCK_KEYS)
@@ -154,7 +170,7 @@ class KeyWriter:
         file.seek(size)
         return file
 
-    def write(self, layer: PackedLayer) -> None:
+    def write(self, layer: Packed) -> None:
         """Add a layer."""
         data, blocks, afters = self.record.data, layer.blocks(), layer.packed_afters()
         heads = np.zeros(len(blocks), BLOCK_HEAD)
@@ -203,6 +219,10 @@ def _check_keys(record: Record) -> None:
 class LayerReader:
     """Reads layers again, afterstates too where the scratch file has them."""
 
+    def scratch_place(self, number: int) -> tuple[int, int]:
+        """Where the afterstates of a layer begin in the scratch file, and how long they are."""
+        return self._places[number], self._scratch[number][0]
+
     def __init__(self, record: Record) -> None:
         data = record.data
         _check_keys(record)
@@ -218,7 +238,7 @@ class LayerReader:
         size, crc = self._scratch[number]
         packed = read_at(self._file, size, self._places[number])
         kept = len(packed) == size and zlib.crc32(packed) == crc
-        return unpack_afters(packed) if kept else None
+        return PackedAfters(packed).keys() if kept else None
 
     def close(self) -> None:
         """Give the files back."""
@@ -236,16 +256,17 @@ class ValueWriter:
         self.record = record
         self._kind = kind
         self._places = np.cumsum([0, *record.data["states"]]).tolist()
-        self._carried: deque[tuple[int, Floats]] = deque(maxlen=2)
+        self._carried: deque[tuple[int, Floats | int]] = deque(maxlen=2)
         self._file: BinaryIO | None = None
         self._unflushed = 0
         self._flushing: threading.Thread | None = None
         self._failed: OSError | None = None
         path = record.folder / VALUES
         path.touch()
-        if record.data["valued"] and not (self._carry_is_sound() and self._are_kept(path, keep)):
+        begun = record.data["valued"] > 0
+        if not (begun and self._carry_is_sound() and self._are_kept(path, keep)):
             # of a summary that is now wanted as a table, or damaged: they are found again
-            record.data.update(valued=0, crcs=[], terminals=0, starts={})
+            record.data.update(valued=0, crcs=[], carry={}, terminals=0, starts={})
         if keep:
             self._file = path.open("r+b", buffering=0)
             self._file.truncate(self._places[-1] * kind.itemsize)
@@ -268,22 +289,32 @@ class ValueWriter:
 
     def _carry_is_sound(self) -> bool:
         """Whether the values that were carried along are there."""
-        path = self._carry_path()
-        return path.exists() and zlib.crc32(path.read_bytes()) == self.record.data["carry"]
+        data = self.record.data
+        left = len(data["states"]) - data["valued"]
+        wanted = range(left, min(left + 2, len(data["states"])))
+        return all(self._is_carried(number) for number in wanted)
+
+    def _is_carried(self, number: int) -> bool:
+        """Whether the values of a layer were carried along, and are what they were."""
+        path, crcs = self.carry_path(number), self.record.data["carry"]
+        kept = isinstance(crcs, dict) and str(number) in crcs and path.exists()
+        return kept and zlib.crc32(path.read_bytes()) == crcs[str(number)]
 
     def carried(self, numbers: list[int]) -> list[Floats]:
         """The values of layers that a commit carried along."""
-        counts = [self.record.data["states"][number] for number in numbers]
-        found = np.split(np.fromfile(self._carry_path(), "<f8"), np.cumsum(counts)[:-1])
-        self._carried.extend(zip(numbers, found, strict=True))
-        return found
+        return [np.fromfile(self.carry_path(number), "<f8") for number in numbers]
 
-    def _carry_path(self) -> Path:
-        return self.record.folder / CARRY.format(self.record.data["valued"])
+    def places(self, number: int) -> list[tuple[str, str, int]]:
+        """The file that keeps the values of a layer, as what, and how many come before; or none."""
+        path = str(self.record.folder / VALUES)
+        return [(path, self._kind.str, self._places[number])] if self._file is not None else []
+
+    def carry_path(self, number: int) -> Path:
+        """Where the values of a layer are carried along."""
+        return self.record.folder / CARRY.format(number)
 
     def write(self, number: int, values: Floats, terminals: int, starts: dict[str, float]) -> None:
         """Write the values of a layer."""
-        data = self.record.data
         crc = None
         if self._file is not None:
             stored = memoryview(np.ascontiguousarray(values, self._kind).data).cast("B")
@@ -291,15 +322,30 @@ class ValueWriter:
             _write_at(self._file, stored, self._places[number] * self._kind.itemsize)
             self._unflushed += len(stored)
         # only now, and all at once: the file may have refused
-        self._carried.append((number, values))
-        data["valued"] += 1
-        data["crcs"].append(crc)
-        data["terminals"] = terminals
-        data["starts"].update(starts)
+        self.note(number, values, crc, terminals, starts)
         if self.record.is_due:
             self.commit()
         elif self._unflushed > FLUSH_BYTES:
             self._flush_aside()
+
+    def note(
+        self,
+        number: int,
+        carried: Floats | int,
+        crc: int | None,
+        terminals: int,
+        starts: dict[str, float],
+    ) -> None:
+        """Take down that a layer is in the file, with this checksum.
+
+        What is carried along are its values, or their checksum if they are in their file already.
+        """
+        self._carried.append((number, carried))
+        data = self.record.data
+        data["valued"] += 1
+        data["crcs"].append(crc)
+        data["terminals"] = terminals
+        data["starts"].update(starts)
 
     def _flush_aside(self) -> None:
         """Have the disk begin with what was written, while the work goes on."""
@@ -322,19 +368,35 @@ class ValueWriter:
         """Have all layers count that were written."""
         self._finish_flushing()
         self._unflushed = 0
-        old = set(self.record.folder.glob("carry-*.tmp"))
-        carry = b"".join(values.astype("<f8").tobytes() for _, values in self._carried)
-        path = self._carry_path()
+        data = self.record.data
+        left = len(data["states"]) - data["valued"]
+        carried = {str(number): self._carry(number, values) for number, values in self._carried}
+        data["carry"] = {
+            number: crc
+            for number, crc in (data["carry"] | carried).items()
+            if int(number) <= left + 1
+        }
+        self.record.commit()
+        for path in self.record.folder.glob(CARRY.format("*")):
+            if path.name not in map(CARRY.format, data["carry"]):
+                path.unlink(missing_ok=True)
+
+    def _carry(self, number: int, values: Floats | int) -> int:
+        """Bring the values of a layer to the disk; their checksum."""
+        path = self.carry_path(number)
+        if isinstance(values, int):
+            sync(path)
+            return values
+        if str(number) in self.record.data["carry"]:
+            return int(self.record.data["carry"][str(number)])
+        carry = values.astype("<f8", copy=False).tobytes()
         part = path.with_name(f"{path.name}.part")
         with part.open("wb") as file:
             file.write(carry)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-        self.record.data["carry"] = zlib.crc32(carry)
-        self.record.commit()
-        for other in old - {path}:
-            other.unlink(missing_ok=True)
+        return zlib.crc32(carry)
 
     def close(self) -> None:
         """Give the file back."""

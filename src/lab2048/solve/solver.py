@@ -31,6 +31,7 @@ from lab2048.solve.making import (
     AHEAD,
     KeyWriter,
     LayerReader,
+    Packed,
     PackedLayer,
     Record,
     ValueWriter,
@@ -80,6 +81,9 @@ class Step(NamedTuple):
 
 Progress = Callable[[Step], object]
 
+LAST_START = 2
+"""The last layer that holds starts: two 4s."""
+
 
 def make_table(
     problem: Problem | str,
@@ -89,11 +93,13 @@ def make_table(
     keep: str = "table",
     threads: int | None = None,
     progress: Progress = lambda step: None,
+    job: Callable[..., Job] | None = None,
 ) -> dict[str, Any]:
     """Solve a problem into a folder and describe the result, as `lab2048 solve --json` does.
 
     The name of a board stands for its usual problem. What is already there is used: a finished
-    table is only described, a started one is finished.
+    table is only described, a started one is finished. It is a `Job` for this machine unless
+    another is given.
     """
     if not isinstance(problem, Problem):
         problem = Problem.of(problem)
@@ -119,7 +125,7 @@ def make_table(
                     progress(step)
                     look()
 
-                manifest = Job(problem, path, identity, keep, crew).run(tell)
+                manifest = (job or Job)(problem, path, identity, keep, crew).run(tell)
         clear_away(path)
         if manifest["keep"] == "summary":
             for name in (KEYS, BLOCKS, VALUES):
@@ -176,6 +182,14 @@ def _stopped_between_layers() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, before)
 
 
+class Layers(NamedTuple):
+    """An enumeration: how to take it up at an age, and the layers from there on."""
+
+    go_on_from: Callable[[int, Words, Words], None]
+    """With an age, and the afterstates of the two ages before it."""
+    packed: Iterator[Packed]
+
+
 class Job:
     """One table in the making."""
 
@@ -191,18 +205,33 @@ class Job:
     def run(self, progress: Progress) -> dict[str, Any]:
         """Do all that is left to do; the manifest of the table."""
         # kernels are compiled before the clock starts
-        layers, induction = Enumeration(self.problem, self.crew), Induction(self.problem, self.crew)
+        Enumeration(self.problem, self.crew)
+        Induction(self.problem, self.crew)
         self.record.enter("enumerate")
         if not self.record.data["enumerated"]:
-            self._enumerate(layers, progress)
+            self.enumerate_all(progress)
         self.record.enter("values")
-        self._value(induction, progress)
+        self._value(progress)
         return self._finish()
 
     # -- the stages ------------------------------------------------------------------------------
 
-    def _enumerate(self, layers: Enumeration, progress: Progress) -> None:
-        """Write the keys of all layers, youngest first."""
+    def enumerate_all(self, progress: Progress) -> None:
+        """Write the keys of all layers."""
+        self.enumerate(self.by_threads(), progress)
+
+    def by_threads(self) -> Layers:
+        """The enumeration by the crew."""
+        layers = Enumeration(self.problem, self.crew)
+        return Layers(layers.go_on_from, (PackedLayer(layer, self.crew) for layer in layers))
+
+    def enumerate(
+        self,
+        layers: Layers,
+        progress: Progress,
+        until: Callable[[Packed], bool] = lambda layer: False,
+    ) -> None:
+        """Write the keys of layers, youngest first, up to one after which another goes on."""
         data = self.record.data
         writer = KeyWriter(self.record)
         try:
@@ -210,23 +239,26 @@ class Job:
                 reader = LayerReader(self.record)
                 number = len(data["states"])
                 younger, youngest = (
-                    self._or_again(reader.afters(n), reader.keys.layer(n))
+                    self.or_again(reader.afters(n), reader.keys.layer(n))
                     for n in (number - 1, number - 2)
                 )
                 reader.close()
                 layers.go_on_from(age_of(number), younger, youngest)
-            done = sum(data["states"])
-            packing: deque[PackedLayer] = deque()
+            done, finished = sum(data["states"]), True
+            packing: deque[Packed] = deque()
             try:
-                for layer in layers:
-                    packing.append(PackedLayer(layer, self.crew))
+                for layer in layers.packed:
+                    packing.append(layer)
                     if len(packing) > AHEAD:
                         writer.write(packing.popleft())
-                    done += packing[-1].states
-                    progress(Step("enumerate", layer.age, packing[-1].states, done, None))
+                    done += layer.states
+                    progress(Step("enumerate", layer.age, layer.states, done, None))
+                    if until(layer):
+                        finished = False
+                        break
                 while packing:
                     writer.write(packing.popleft())
-                data["enumerated"] = True
+                data["enumerated"] = finished
                 writer.commit()
             except BaseException:
                 self.crew.stop()
@@ -236,38 +268,13 @@ class Job:
         finally:
             writer.close()
 
-    def _value(self, induction: Induction, progress: Progress) -> None:
-        """Write the values of all layers, oldest first."""
-        data = self.record.data
-        starts = {board.packed for _, _, board in self.problem.starts()}
+    def _value(self, progress: Progress) -> None:
+        """Write the values of all layers."""
         reader = LayerReader(self.record)
         writer = ValueWriter(self.record, KINDS[self.identity["values"]], self.keep == "table")
-        left = len(data["states"]) - data["valued"]
-        done, total = sum(data["states"][left:]), sum(data["states"])
-        induction.terminals = data["terminals"]
         try:
-            if data["valued"]:
-                older = [n for n in (left + 1, left) if n < len(data["states"])]
-                found = [
-                    (reader.keys.layer(n), v)
-                    for n, v in zip(older, writer.carried(older), strict=True)
-                ]
-                nothing = (np.empty(0, np.uint64), np.empty(0))
-                induction.go_on_from(found[-1], found[0] if len(found) > 1 else nothing)
-            writing: deque[Future[None]] = deque()
             try:
-                for number, states, afters in self._ahead(reader, left):
-                    values = induction.step(states, afters)
-                    known = _starts_among(states, values, starts) if number <= 2 else {}
-                    while writing:  # one at a time, in order
-                        writing.popleft().result()
-                    writing.append(
-                        self.crew.aside(writer.write, number, values, induction.terminals, known)
-                    )
-                    done += len(values)
-                    progress(Step("values", age_of(number), len(values), done, total))
-                while writing:
-                    writing.popleft().result()
+                self.value_all(reader, writer, progress)
                 writer.finish()
             except BaseException:
                 self.crew.stop()
@@ -278,20 +285,56 @@ class Job:
             reader.close()
             writer.close()
 
-    def _ahead(self, reader: LayerReader, left: int) -> Iterator[tuple[int, Words, Words]]:
-        """The layers from the oldest of those left, read in advance."""
+    def value_all(self, reader: LayerReader, writer: ValueWriter, progress: Progress) -> None:
+        """Write the values of all layers that are left, oldest first."""
+        self.value(reader, writer, 0, progress)
+
+    def value(
+        self, reader: LayerReader, writer: ValueWriter, last: int, progress: Progress
+    ) -> None:
+        """Write the values of layers, oldest first, down to one of them."""
+        data, induction = self.record.data, Induction(self.problem, self.crew)
+        starts = {board.packed for _, _, board in self.problem.starts()}
+        left = len(data["states"]) - data["valued"]
+        done, total = sum(data["states"][left:]), sum(data["states"])
+        induction.terminals = data["terminals"]
+        if data["valued"]:
+            older = [n for n in (left + 1, left) if n < len(data["states"])]
+            found = [
+                (reader.keys.layer(n), v) for n, v in zip(older, writer.carried(older), strict=True)
+            ]
+            nothing = (np.empty(0, np.uint64), np.empty(0))
+            induction.go_on_from(found[-1], found[0] if len(found) > 1 else nothing)
+        writing: deque[Future[None]] = deque()
+        for number, states, afters in self._ahead(reader, left, last):
+            values = induction.step(states, afters)
+            known = _starts_among(states, values, starts) if number <= LAST_START else {}
+            while writing:  # one at a time, in order
+                writing.popleft().result()
+            writing.append(
+                self.crew.aside(writer.write, number, values, induction.terminals, known)
+            )
+            done += len(values)
+            progress(Step("values", age_of(number), len(values), done, total))
+        while writing:
+            writing.popleft().result()
+
+    def _ahead(
+        self, reader: LayerReader, left: int, last: int
+    ) -> Iterator[tuple[int, Words, Words]]:
+        """The layers from the oldest of those left down to the last, read in advance."""
         coming: deque[tuple[int, list[Future[Words]], Future[Words | None]]] = deque()
-        for number in range(left - 1, -AHEAD - 1, -1):
-            if number >= 0:
+        for number in range(left - 1, last - AHEAD - 1, -1):
+            if number >= last:
                 count = reader.keys.blocks_in(number)
                 blocks = [self.crew.aside(reader.keys.block, number, n) for n in range(count)]
                 coming.append((number, blocks, self.crew.aside(reader.afters, number)))
-            if coming and (len(coming) > AHEAD or number < 0):
+            if coming and (len(coming) > AHEAD or number < last):
                 first, keys, afters = coming.popleft()
                 states = joined([block.result() for block in keys])
-                yield first, states, self._or_again(afters.result(), states)
+                yield first, states, self.or_again(afters.result(), states)
 
-    def _or_again(self, afters: Words | None, states: Words) -> Words:
+    def or_again(self, afters: Words | None, states: Words) -> Words:
         """Afterstates that were kept, or else those of the states."""
         return afterstates(self._mover(states)[0]) if afters is None else afters
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 import threading
 import zlib
@@ -36,9 +37,9 @@ BLOCK_HEAD = np.dtype([("first", "<u8"), ("offset", "<u8"), ("size", "<u4"), ("c
 
 KEYS, BLOCKS, VALUES = "keys.bin", "blocks.bin", "values.bin"
 MANIFEST, RUN, PROGRESS = "manifest.json", "run.json", "progress.json"
-SCRATCH, CARRY, LOCK = "afterstates.tmp", "carry-{}.tmp", "lock"
+SCRATCH, CARRY, LOCK, SHARDS = "afterstates.tmp", "carry-{}.tmp", "lock", "shards"
 _OURS = re.compile(
-    r"keys\.bin|blocks\.bin|values\.bin|afterstates\.tmp|carry-\d+\.tmp|lock"
+    r"keys\.bin|blocks\.bin|values\.bin|afterstates\.tmp|carry-\d+\.tmp|lock|shards"
     r"|(manifest|run|progress)\.json(\.[0-9a-f]+\.part)?|carry-\d+\.tmp\.part"
 )
 """The names of all files that a table ever has."""
@@ -73,6 +74,7 @@ def clear_away(folder: Path) -> None:
     for child in folder.iterdir():
         if _OURS.fullmatch(child.name) and child.suffix in (".tmp", ".part"):
             child.unlink(missing_ok=True)
+    shutil.rmtree(folder / SHARDS, ignore_errors=True)
     (folder / PROGRESS).unlink(missing_ok=True)
 
 
@@ -152,21 +154,33 @@ class KeyFile:
     def block(self, layer: int, number: int) -> Words:
         """The keys of one block of a layer."""
         head = self.blocks[self.starts[layer] + number]
-        packed = read_at(self._file, int(head["size"]), int(head["offset"]))
         what = f"block {number} of age {age_of(layer)} in {self._path}"
-        keys = unpack_block(packed, int(head["crc"]), what)
         wanted = min(BLOCK_KEYS, self.counts[layer] - number * BLOCK_KEYS)
-        if len(keys) != wanted or keys[0] != head["first"]:
-            raise TableError(f"{what} is damaged: it does not hold the keys it should")
-        return keys
+        return read_block(self._file, head, wanted, what)
 
     def layer(self, layer: int) -> Words:
         """All keys of a layer."""
         return joined([self.block(layer, n) for n in range(self.blocks_in(layer))])
 
+    def below(self, layer: int, key: int) -> int:
+        """How many keys of a layer are below this one."""
+        first = self.blocks["first"][self.starts[layer] : self.starts[layer + 1]]
+        number = max(0, int(np.searchsorted(first, np.uint64(key))) - 1)
+        keys = self.block(layer, number)
+        return number * BLOCK_KEYS + int(np.searchsorted(keys, np.uint64(key)))
+
     def blocks_in(self, layer: int) -> int:
         """How many blocks a layer has."""
         return blocks_of(self.counts[layer])
+
+
+def read_block(file: int, head: Any, wanted: int, what: str) -> Words:
+    """The keys of a block that has so many, or a `TableError` that says which one is damaged."""
+    packed = read_at(file, int(head["size"]), int(head["offset"]))
+    keys = unpack_block(packed, int(head["crc"]), what)
+    if len(keys) != wanted or keys[0] != head["first"]:
+        raise TableError(f"{what} is damaged: it does not hold the keys it should")
+    return keys
 
 
 def joined(pieces: list[Words]) -> Words:
@@ -202,13 +216,30 @@ def pack_afters(keys: Words) -> bytes:
     return b"".join((np.uint32(top).tobytes(), counts.tobytes(), keys.astype("<u4").tobytes()))
 
 
-def unpack_afters(packed: bytes) -> Words:
-    """The keys again."""
-    top = int(np.frombuffer(packed, "<u4", 1)[0])
-    counts = np.frombuffer(packed, "<u4", top, 4)
-    upper = np.repeat(np.arange(top, dtype=np.uint64) << np.uint64(32), counts)
-    lower = np.frombuffer(packed, "<u4", -1, 4 + 4 * top).astype(np.uint64)
-    return np.asarray(upper | lower, np.uint64)
+class PackedAfters:
+    """Keys that `pack_afters` packed, all of them or some."""
+
+    def __init__(self, packed: Any) -> None:
+        top = int(np.frombuffer(packed, "<u4", 1)[0])
+        counts = np.frombuffer(packed, "<u4", top, 4)
+        self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        self._lower = np.frombuffer(packed, "<u4", -1, 4 + 4 * top)
+
+    def __len__(self) -> int:
+        return len(self._lower)
+
+    def keys(self, begin: int = 0, end: int | None = None) -> Words:
+        """The keys from one place up to another."""
+        lower = self._lower[begin:end]
+        counts = np.diff(self._starts.clip(begin, begin + len(lower)))
+        upper = np.repeat(np.arange(len(counts), dtype=np.uint64) << np.uint64(32), counts)
+        return np.asarray(upper | lower, np.uint64)
+
+    def below(self, key: int) -> int:
+        """How many keys are below this one."""
+        upper = min(key >> 32, len(self._starts) - 1)
+        begin, end = self._starts[[upper, min(upper + 1, len(self._starts) - 1)]].tolist()
+        return int(begin + np.searchsorted(self._lower[begin:end], np.uint32(key & 0xFFFFFFFF)))
 
 
 # -- small files ---------------------------------------------------------------------------------

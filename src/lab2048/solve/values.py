@@ -171,7 +171,9 @@ class Induction:
 
         def afters_and_moves(part: int) -> tuple[Words, Sources]:
             lot, out = after_lots[part], after_values[_place(after_lots, part)]
-            _check(self._value_afters(lot, two, four, self._rule, out, index, after_begins[part]))
+            check_all_found(
+                self._value_afters(lot, two, four, self._rule, out, index, after_begins[part])
+            )
             return self._movers[part](lots[part])
 
         moves = self.crew.run([partial(afters_and_moves, part) for part in range(parts)])
@@ -186,7 +188,7 @@ class Induction:
                 self._next.words,
                 begins[part],
             )
-            _check(lost)
+            check_all_found(lost)
             return terminals
 
         self.terminals += sum(self.crew.run([partial(states_of, part) for part in range(parts)]))
@@ -196,9 +198,9 @@ class Induction:
 
 def divided(keys: Words, parts: int, shift: U) -> list[Words]:
     """Sorted keys in parts of about the same size, no region of an index cut in two."""
-    cuts, counts = np.empty(parts + 1, np.uint64), np.empty(parts, np.int64)
-    cut(keys.reshape(1, -1), np.array([len(keys)]), shift, cuts, counts)
-    return np.split(keys, np.cumsum(counts)[:-1])
+    places = np.empty((parts + 1, 1), np.int64)
+    cut(keys.reshape(1, -1), np.array([len(keys)]), shift, places)
+    return np.split(keys, places[1:-1, 0])
 
 
 def _place(lots: Sequence[Words], part: int) -> slice:
@@ -207,7 +209,7 @@ def _place(lots: Sequence[Words], part: int) -> slice:
     return slice(begin, begin + len(lots[part]))
 
 
-def _check(lost: int) -> None:
+def check_all_found(lost: int) -> None:
     """Every board that a layer leads to is in the layer it leads to."""
     if lost:
         raise RuntimeError(f"{lost} boards are missing from the layers; please report this")

@@ -1,0 +1,38 @@
+"""The checksum of a whole from the checksums of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+POLYNOMIAL = 0xEDB88320
+"""That of CRC-32. The highest bit of a word is the coefficient of x^0, the lowest that of x^31."""
+ONE, X = 1 << 31, 1 << 30
+
+
+def _product(a: int, b: int) -> int:
+    """The product of two polynomials, modulo that of CRC-32."""
+    product = 0
+    for power in range(32):
+        if a & ONE >> power:
+            product ^= b
+        b = b >> 1 ^ (POLYNOMIAL if b & 1 else 0)
+    return product
+
+
+def _power(exponent: int) -> int:
+    """x to a power."""
+    result, base = ONE, X
+    while exponent:
+        if exponent & 1:
+            result = _product(result, base)
+        base = _product(base, base)
+        exponent >>= 1
+    return result
+
+
+def joined_crc(parts: Iterable[tuple[int, int]]) -> int:
+    """The CRC-32 of parts one after the other, given by their own and their lengths in bytes."""
+    total = 0
+    for crc, length in parts:
+        total = _product(total, _power(8 * length)) ^ crc
+    return total

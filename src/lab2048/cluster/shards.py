@@ -1,0 +1,363 @@
+"""What workers of a cluster do for a table: the steps of `solve`, on files.
+
+A layer is divided into *shards*, ranges of its keys. Every function here is a task: it reads files,
+does what a thread does on one machine, with the same code, and writes files. A task may be done
+twice, even at the same time, and leaves the same bytes: a file of its own is put in its place when
+it is whole, and what goes into a file of all is written where nobody else writes.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import zlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lab2048.board import Words
+from lab2048.home import naming
+from lab2048.jit import U
+from lab2048.solve.keys import FIRST, LINE, Counts, Floats, Index, fill
+from lab2048.solve.layers import NONE, Expander, Mover, moves_room, spawns_room
+from lab2048.solve.problem import Problem
+from lab2048.solve.store import (
+    BLOCK_HEAD,
+    BLOCK_KEYS,
+    PackedAfters,
+    pack_afters,
+    pack_block,
+    read_block,
+)
+from lab2048.solve.values import check_all_found, value_afters_kernel, value_states_kernel
+
+SAMPLES = 256
+"""Keys of a shard by which the next layer is divided."""
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """The keys of a file from one place up to another."""
+
+    path: str
+    begin: int
+    end: int
+
+
+def put(path: str, *parts: Any) -> None:
+    """Write a file, all of it or nothing. It need not survive the machine."""
+    temporary = f"{path}.{secrets.token_hex(4)}.part"
+    try:
+        with naming(Path(path)), open(temporary, "wb", buffering=0) as file:
+            for part in parts:
+                _write_all(file.fileno(), part, None)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def put_at(path: str, data: Any, offset: int) -> None:
+    """Write into a file that is there, at a place."""
+    with naming(Path(path)):
+        file = os.open(path, os.O_WRONLY)
+        try:
+            _write_all(file, data, offset)
+        finally:
+            os.close(file)
+
+
+def _write_all(file: int, data: Any, offset: int | None) -> None:
+    """Write all of the data, at the place where the file is or at another."""
+    done, view = 0, memoryview(data)
+    flat = view.cast("B") if view.nbytes else b""
+    while done < len(flat):
+        part = flat[done : done + (1 << 30)]
+        done += os.write(file, part) if offset is None else os.pwrite(file, part, offset + done)
+
+
+def load(pieces: Sequence[Piece], room: Room) -> tuple[Words, Counts]:
+    """The keys of pieces in memory, and where the run of each begins and ends."""
+    sizes = [piece.end - piece.begin for piece in pieces]
+    ends = np.cumsum(sizes, dtype=np.int64)
+    flat = room.of(int(ends[-1]) if sizes else 0)
+    for piece, end in zip(pieces, ends.tolist(), strict=True):
+        if piece.end > piece.begin:
+            with open(piece.path, "rb", buffering=0) as file:
+                file.seek(8 * piece.begin)
+                _read_all(file, memoryview(flat[end - (piece.end - piece.begin) : end]).cast("B"))
+    return flat, np.array([ends - sizes, ends], np.int64)
+
+
+def _read_all(file: Any, into: memoryview) -> None:
+    """Fill memory from a file."""
+    done = 0
+    while done < len(into):
+        count = file.readinto(into[done : done + (1 << 30)])
+        if not count:
+            raise OSError(f"{file.name} ends too early")
+        done += count
+
+
+def mapped(path: str) -> Words:
+    """An index in a file, as memory that all workers of a machine share."""
+    found = np.memmap(path, np.uint64, "c")
+    return found.view(np.ndarray)
+
+
+class Room:
+    """Memory for keys that is used again and again."""
+
+    def __init__(self) -> None:
+        self._words = NONE
+
+    def of(self, size: int) -> Words:
+        """So many words, whatever is in them."""
+        if len(self._words) < size:
+            self._words = np.empty(size * 5 // 4, np.uint64)
+        return self._words[:size]
+
+
+class Desk:
+    """What a worker has at hand for a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        rules = problem.rules
+        self.cells = rules.cells
+        self.rule = np.array(problem.rule)
+        self.expander, self.mover = Expander(problem), Mover(problem)
+        self.value_afters = value_afters_kernel(rules.rows, rules.cols)
+        self.value_states = value_states_kernel(rules.rows, rules.cols)
+        self.keys, self.more, self.out = Room(), Room(), Room()
+        self.index = Index(rules.cells)
+
+
+@cache
+def desk(problem: Problem) -> Desk:
+    """The desk of this process, and what is compiled for it."""
+    return Desk(problem)
+
+
+def prepare(problem: Problem) -> None:
+    """Compile, so that the clock need not run meanwhile."""
+    desk(problem)
+
+
+# -- keys ----------------------------------------------------------------------------------------
+
+
+class Made(NamedTuple):
+    """What a step has made of a shard."""
+
+    keys: int
+    """How many keys it has."""
+    sample: Words
+    """Some of them, evenly."""
+    places: list[int]
+    """Where the cuts of the next step are in the list that was written."""
+
+
+def move(problem: Problem, pieces: Sequence[Piece], cuts: Words, states: str, listed: str) -> Made:
+    """Merge a shard of the states, and list the afterstates that their moves lead to."""
+    at = desk(problem)
+    flat, runs = load(pieces, at.keys)
+    out = at.out.of(moves_room(len(flat)))
+    at.expander.forget()
+    found, size = at.expander.move(flat, runs, out)
+    return _written(found, out[:size], cuts, states, listed)
+
+
+def spawn(
+    problem: Problem,
+    pieces: Sequence[Piece],
+    younger: Sequence[Piece],
+    cuts: Words,
+    afters: str,
+    listed: str,
+) -> Made:
+    """Merge a shard of the afterstates, and list the states that spawns lead to."""
+    at = desk(problem)
+    flat, runs = load(pieces, at.keys)
+    before, _ = load(younger, at.more)
+    out = at.out.of(spawns_room(len(flat) + len(before), at.cells))
+    at.expander.forget()
+    found, size = at.expander.spawn(flat, runs, before, out)
+    return _written(found, out[:size], cuts, afters, listed)
+
+
+def _written(keys: Words, more: Words, cuts: Words, path: str, listed: str) -> Made:
+    """Write a shard, and the list that came of it."""
+    more.sort()
+    put(path, keys)
+    put(listed, more)
+    sample = keys[np.linspace(0, len(keys) - 1, min(SAMPLES, len(keys))).astype(np.int64)]
+    places = np.searchsorted(more, cuts).tolist()
+    return Made(len(keys), sample, [0, *places, len(more)])
+
+
+def pack_blocks(pieces: Sequence[Piece], path: str) -> list[tuple[int, int]]:
+    """Compress keys block by block; the first key of each block, and its size."""
+    keys, _ = load(pieces, Room())
+    lots = [keys[begin : begin + BLOCK_KEYS] for begin in range(0, len(keys), BLOCK_KEYS)]
+    packed = [pack_block(lot) for lot in lots]
+    put(path, *packed)
+    return [(int(lot[0]), len(block)) for lot, block in zip(lots, packed, strict=True)]
+
+
+def pack_all_afters(pieces: Sequence[Piece], path: str) -> None:
+    """Pack the afterstates of a layer."""
+    put(path, pack_afters(load(pieces, Room())[0]))
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+class States(NamedTuple):
+    """A range of the states of a layer, in the file of keys."""
+
+    path: str
+    heads: bytes
+    """Of the blocks that they are in."""
+    sizes: list[int]
+    """How many keys these blocks have."""
+    skip: int
+    """Keys of the first block that come before."""
+    begin: int
+    end: int
+
+    def load(self) -> Words:
+        """The keys."""
+        file = os.open(self.path, os.O_RDONLY)
+        heads = np.frombuffer(self.heads, BLOCK_HEAD)
+        try:
+            blocks = [
+                read_block(file, head, size, f"a block of {self.path}")
+                for head, size in zip(heads, self.sizes, strict=True)
+            ]
+        finally:
+            os.close(file)
+        keys: Words = np.concatenate([NONE, *blocks])[self.skip :]
+        return np.ascontiguousarray(keys[: self.end - self.begin])
+
+
+class Afters(NamedTuple):
+    """A range of the afterstates of a layer, in the scratch file."""
+
+    path: str
+    offset: int
+    size: int
+    begin: int
+    end: int
+
+    def load(self) -> Words:
+        """The keys."""
+        packed = np.memmap(self.path, np.uint8, "r", self.offset, (self.size,))
+        return PackedAfters(packed).keys(self.begin, self.end)
+
+
+class Place(NamedTuple):
+    """Where a shard goes in the index of its layer."""
+
+    path: str
+    word: int
+    """The first of its lines."""
+    regions: tuple[int, int]
+    """Those that it has all keys of: from one, up to but without another."""
+
+
+class Kept(NamedTuple):
+    """Where the values of a layer are kept, and as what."""
+
+    path: str
+    kind: str
+    first: int
+    """How many values come before those of the layer."""
+
+
+class Valued(NamedTuple):
+    """What is known about a shard that has its values."""
+
+    terminals: int
+    crcs: list[int]
+    """The checksum of what went to each file."""
+
+
+def value_afters(
+    problem: Problem,
+    afters: Afters,
+    two: str,
+    four: str,
+    place: Place | None,
+    kept: Sequence[Kept],
+) -> None:
+    """Value a shard of the afterstates."""
+    at, keys = desk(problem), afters.load()
+    values = np.empty(len(keys))
+    (begin,) = at.index.share_out([len(keys)])
+    lost = at.value_afters(keys, mapped(two), mapped(four), at.rule, values, at.index.words, begin)
+    check_all_found(lost)
+    _keep(values, kept, afters.begin)
+    _put_lines(at.index, place)
+
+
+def value_states(
+    problem: Problem, states: States, afters: str, place: Place | None, kept: Sequence[Kept]
+) -> Valued:
+    """Value a shard of the states."""
+    at, keys = desk(problem), states.load()
+    values = np.empty(len(keys))
+    (begin,) = at.index.share_out([len(keys)])
+    lost, terminals = at.value_states(
+        keys, *at.mover(keys), mapped(afters), at.rule, values, at.index.words, begin
+    )
+    check_all_found(lost)
+    crcs = _keep(values, kept, states.begin)
+    _put_lines(at.index, place)
+    return Valued(terminals, crcs)
+
+
+def fill_index(problem: Problem, keys: States | Afters, kept: Kept, place: Place) -> None:
+    """Put keys, and values that are in a file, into the index of their layer."""
+    at, found = desk(problem), keys.load()
+    values = np.fromfile(kept.path, kept.kind, len(found), offset=8 * (kept.first + keys.begin))
+    (begin,) = at.index.share_out([len(found)])
+    fill(found, values, at.index.words, begin)
+    _put_lines(at.index, place)
+
+
+def is_sound(path: str, offset: int, size: int, crc: int) -> bool:
+    """Whether a piece of a file is what it was."""
+    with open(path, "rb") as file:
+        file.seek(offset)
+        found, left = 0, size
+        while left > 0 and (data := file.read(min(left, 1 << 24))):
+            found = zlib.crc32(data, found)
+            left -= len(data)
+    return left == 0 and found == crc
+
+
+def _keep(values: Floats, kept: Sequence[Kept], begin: int) -> list[int]:
+    """Write values to the files that they are kept in; the checksum of what was written."""
+    crcs = []
+    for file in kept:
+        stored = np.ascontiguousarray(values, file.kind)
+        put_at(file.path, stored.data, stored.itemsize * (file.first + begin))
+        crcs.append(zlib.crc32(stored.data))
+    return crcs
+
+
+def _put_lines(index: Index, place: Place | None) -> None:
+    """Write the lines of a shard, and the heads of its regions, into the index of its layer."""
+    if place is None:
+        return
+    first, end = place.regions
+    heads = index.words[LINE + first : LINE + end]
+    lines = int((heads & U(0xFFFFFFFF)).sum())
+    put_at(place.path, index.words[FIRST : FIRST + LINE * lines], 8 * place.word)
+    moved = np.where(heads > 0, heads + (U(place.word - FIRST) << U(32)), U(0))
+    put_at(place.path, moved, 8 * (LINE + first))

@@ -1,0 +1,283 @@
+"""Workers of a Ray cluster, and how they are given work that survives the loss of some of them.
+
+Tasks are functions of this package that depend on their arguments and on files alone, so one whose
+worker, or whole machine, is lost is simply given to another. That is done here rather than left to
+Ray, because somebody should be told.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LOCAL = "local"
+MOST_LOSSES = 5
+"""How often one task may be lost before it is taken for the reason."""
+OBJECT_STORE = 200_000_000
+"""Bytes for what tasks return on this machine; everything large is in files."""
+REFRESH_SECONDS = 5.0
+"""How long the number of workers is taken to be the same."""
+
+
+class ClusterError(ValueError):
+    """A cluster that is not there, or cannot be used."""
+
+
+def say(text: str) -> None:
+    """A line on stderr."""
+    print(f"lab2048: {text}", file=sys.stderr)
+
+
+# -- the cluster ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def connected(address: str, workers: int | None = None) -> Iterator[Team]:
+    """The workers of a cluster by its address, or of one on this machine for the time being."""
+    if find_spec("ray") is None:
+        raise ClusterError("--cluster needs Ray; install it with: pip install 'lab2048[cluster]'")
+    if address == LOCAL:
+        # nobody else may use it, and nothing is told to anybody
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        if os.environ["RAY_AUTH_MODE"] == "token" and "RAY_AUTH_TOKEN_PATH" not in os.environ:
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+    try:
+        if address == LOCAL:
+            ray.init(
+                address=LOCAL,
+                num_cpus=workers or os.cpu_count(),
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE,
+                **quiet,
+            )
+        else:
+            ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        first = str(error).strip().split("\n")[0][:200]
+        raise ClusterError(f"there is no Ray cluster to be used at {address}: {first}") from None
+    try:
+        team = Team(address)
+        team.check_versions()
+        yield team
+    finally:
+        ray.shutdown()
+
+
+class Node(NamedTuple):
+    """A machine of a cluster, as a task on it has seen it."""
+
+    host: str
+    address: str
+    cores: int
+    memory: int
+    version: str
+    """Of lab2048."""
+    source: str
+    """A digest of its source, and of the libraries that its kernels are compiled with."""
+    python: str
+    shared: str
+    """What is wrong with the shared folder, if anything."""
+
+
+def look_around(shared: str | None, mark: str) -> tuple[str, str, str, str, str]:
+    """What this machine is like: the task of `Team.nodes`."""
+    import platform
+    import socket
+
+    import lab2048
+    from lab2048.jit import source_digest
+
+    wrong = "" if shared is None else _wrong_with(Path(shared), mark)
+    python = platform.python_version()
+    return socket.gethostname(), lab2048.__version__, source_digest(), python, wrong
+
+
+def _wrong_with(shared: Path, mark: str) -> str:
+    """What is wrong with a shared folder, seen from here; the driver has put a file there."""
+    if not (shared / mark).exists():
+        return "is not the same folder here" if shared.is_dir() else "is not here"
+    try:
+        trial = shared / f"{mark}.{secrets.token_hex(4)}"
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        return f"cannot be written to: {error.strerror}"
+    return ""
+
+
+class Team:
+    """The workers of a cluster."""
+
+    def __init__(self, address: str) -> None:
+        import ray
+
+        self.address = address
+        self._ray = ray
+        self._do = ray.remote(num_cpus=1, max_retries=0)(call)
+        self._counted = (0, -REFRESH_SECONDS)
+
+    @property
+    def workers(self) -> int:
+        """How many there are now: as many as cores."""
+        count, when = self._counted
+        if time.monotonic() - when > REFRESH_SECONDS:
+            count = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+            self._counted = (count, time.monotonic())
+        return count
+
+    def nodes(self, shared: Path | None = None) -> list[Node]:
+        """All machines, and whether they see a shared folder."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        alive = [node for node in self._ray.nodes() if node["Alive"]]
+        mark = f".lab2048-{secrets.token_hex(8)}"
+        look = self._ray.remote(num_cpus=0, max_retries=2)(look_around)
+        if shared is not None:
+            shared.mkdir(parents=True, exist_ok=True)
+            (shared / mark).touch()
+        try:
+            asked = [
+                look.options(
+                    scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+                ).remote(None if shared is None else str(shared), mark)
+                for node in alive
+            ]
+            answers = [self._result(each) for each in asked]
+        finally:
+            if shared is not None:
+                (shared / mark).unlink(missing_ok=True)
+        return [
+            Node(
+                host,
+                node["NodeManagerAddress"],
+                int(node["Resources"].get("CPU", 0)),
+                int(node["Resources"].get("memory", 0)),
+                *facts,
+            )
+            for node, (host, *facts) in zip(alive, answers, strict=True)
+        ]
+
+    def check_versions(self, shared: Path | None = None) -> list[Node]:
+        """The machines, or a `ClusterError` if not all of them can do the same work."""
+        import lab2048
+        from lab2048.jit import source_digest
+
+        nodes = self.nodes(shared)
+        for node in nodes:
+            where = f"{node.host} ({node.address})"
+            if node.version != lab2048.__version__:
+                raise ClusterError(
+                    f"{where} has lab2048 {node.version}, and this machine {lab2048.__version__}; "
+                    "install the same version on all"
+                )
+            if node.source != source_digest():
+                raise ClusterError(
+                    f"{where} and this machine both have lab2048 {node.version}, but not the same "
+                    "source, NumPy or Numba; install the same on all"
+                )
+            if node.shared:
+                raise ClusterError(f"{shared} {node.shared}, says {where}")
+        return nodes
+
+    # -- tasks -----------------------------------------------------------------------------------
+
+    def run(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call a function with several lists of arguments, on any workers; the results in order."""
+        results: list[Any] = [None] * len(jobs)
+        for number, result in self.each(function, jobs):
+            results[number] = result
+        return results
+
+    def each(
+        self, function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], ahead: int = 1 << 20
+    ) -> Iterator[tuple[int, Any]]:
+        """The same, one by one as they are ready; no more than so many are under way at a time."""
+        coming = enumerate(jobs)
+        running: dict[Any, Task] = {}
+        try:
+            while True:
+                while len(running) < ahead and (job := next(coming, None)) is not None:
+                    task = Task(self, function, job[1], job[0])
+                    running[task.reference] = task
+                if not running:
+                    return
+                (ready, *_), _ = self._ray.wait(list(running), num_returns=1)
+                task = running.pop(ready)
+                done, result = task.outcome()
+                if done:
+                    yield task.number, result
+                else:
+                    running[task.reference] = task
+        finally:
+            for task in running.values():
+                task.cancel()
+
+    def begin(self, function: Callable[..., Any], *args: Any) -> Task:
+        """Have a function called on some worker meanwhile."""
+        return Task(self, function, args)
+
+    def _result(self, reference: Any) -> Any:
+        """What a task has returned; its own error if it has failed."""
+        try:
+            return self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+
+
+class Task:
+    """A function that is called on some worker, and again on another if that one is lost."""
+
+    def __init__(
+        self, team: Team, function: Callable[..., Any], args: tuple[Any, ...], number: int = 0
+    ) -> None:
+        self.number = number
+        self._team, self._function, self.args = team, function, args
+        self._losses = 0
+        self.reference = self._begin()
+
+    def _begin(self) -> Any:
+        return self._team._do.remote(self._function, *self.args)
+
+    def result(self) -> Any:
+        """Wait for the result."""
+        done = False
+        while not done:
+            done, found = self.outcome()
+        return found
+
+    def outcome(self) -> tuple[bool, Any]:
+        """Wait; True and the result, or False if a worker was lost and another has begun anew."""
+        ray = self._team._ray
+        try:
+            return True, self._team._result(self.reference)
+        except (ray.exceptions.AuthenticationError, ray.exceptions.RuntimeEnvSetupError):
+            raise
+        except ray.exceptions.RayError as error:
+            self._losses += 1
+            what = f"a worker was lost while at {self._function.__name__}"
+            if self._losses > MOST_LOSSES:
+                first = str(error).strip().split("\n")[0][:200]
+                raise ClusterError(f"{what}, for the {self._losses}th time: {first}") from None
+            say(f"{what} ({type(error).__name__}); another does it again")
+            self.reference = self._begin()
+            return False, None
+
+    def cancel(self) -> None:
+        """Do not wait for it any more."""
+        self._team._ray.cancel(self.reference, force=False)
+
+
+def call(function: Callable[..., Any], *args: Any) -> Any:
+    """The only task there is, so that Ray finds a worker for all functions alike."""
+    return function(*args)

@@ -1,0 +1,275 @@
+"""Backward induction by a team: `solve.values` with indexes in files that all machines map.
+
+A layer's index is one file. A shard that has all keys of its regions writes their lines itself. On
+boards where a few regions have most of the keys such shards are too few or too uneven for a large
+team; then layers are divided evenly, and the index is filled, region by region, in a step of its
+own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from lab2048.cluster import shards
+from lab2048.cluster.checksum import joined_crc
+from lab2048.cluster.layers import parts_for
+from lab2048.cluster.shards import Afters, Kept, Place, States, Valued
+from lab2048.cluster.team import Task, Team
+from lab2048.solve.keys import FIRST, LINE, REGIONS, lines_for, region_shift
+from lab2048.solve.layers import Mover, afterstates
+from lab2048.solve.making import LayerReader, ValueWriter
+from lab2048.solve.problem import Problem
+from lab2048.solve.solver import Progress, Step
+from lab2048.solve.store import BLOCK_KEYS, KEYS, SCRATCH, PackedAfters, age_of, pack_afters
+
+UNEVEN = 1.25
+"""How much larger than the mean a shard may be that has whole regions."""
+
+
+# -- keys of a layer -----------------------------------------------------------------------------
+
+
+class Source(Protocol):
+    """The keys of a layer, in a file."""
+
+    count: int
+
+    def key(self, place: int) -> int:
+        """The key at a place."""
+
+    def below(self, key: int) -> int:
+        """How many keys are below this one."""
+
+    def range(self, begin: int, end: int) -> States | Afters:
+        """Some of them, for a task to load."""
+
+
+class StateSource:
+    """The states of a layer."""
+
+    def __init__(self, folder: Path, reader: LayerReader, number: int) -> None:
+        self._path, self._keys, self._number = folder / KEYS, reader.keys, number
+        self.count = reader.keys.counts[number]
+
+    def key(self, place: int) -> int:
+        """The key at a place."""
+        block, rest = divmod(place, BLOCK_KEYS)
+        return int(self._keys.block(self._number, block)[rest])
+
+    def below(self, key: int) -> int:
+        """How many keys are below this one."""
+        return self._keys.below(self._number, key)
+
+    def range(self, begin: int, end: int) -> States:
+        """Some of them, for a task to load."""
+        first, last = begin // BLOCK_KEYS, -(-end // BLOCK_KEYS)
+        start = self._keys.starts[self._number]
+        heads = self._keys.blocks[start + first : start + last].tobytes()
+        sizes = [min(BLOCK_KEYS, self.count - BLOCK_KEYS * block) for block in range(first, last)]
+        return States(str(self._path), heads, sizes, begin - BLOCK_KEYS * first, begin, end)
+
+
+class AfterSource:
+    """The afterstates of a layer."""
+
+    def __init__(self, folder: Path, reader: LayerReader, number: int) -> None:
+        self._path = str(folder / SCRATCH)
+        self._place = reader.scratch_place(number)
+        offset, size = self._place
+        self._packed = PackedAfters(np.memmap(self._path, np.uint8, "r", offset, (size,)))
+        self.count = len(self._packed)
+
+    def key(self, place: int) -> int:
+        """The key at a place."""
+        return int(self._packed.keys(place, place + 1)[0])
+
+    def below(self, key: int) -> int:
+        """How many keys are below this one."""
+        return self._packed.below(key)
+
+    def range(self, begin: int, end: int) -> Afters:
+        """Some of them, for a task to load."""
+        return Afters(self._path, *self._place, begin, end)
+
+
+# -- indexes -------------------------------------------------------------------------------------
+
+
+class Lot(NamedTuple):
+    """Keys from one place of a layer up to another, and where they go in its index."""
+
+    begin: int
+    end: int
+    place: Place | None
+    """None if others fill it."""
+
+
+class Plan(NamedTuple):
+    """How a layer is divided, and its index made."""
+
+    path: str
+    shards: list[Lot]
+    fillers: list[Lot]
+    """Shards that fill the index in a step of their own, if it takes one."""
+
+
+def planned(source: Source, path: str, parts: int, shift: int) -> Plan:
+    """A plan for so many shards, and an index that is still empty."""
+    targets = [source.count * part // parts for part in range(1, parts)]
+    regions = sorted({source.key(place) >> shift for place in targets} - {0})
+    bounds = [0, *(source.below(region << shift) for region in regions), source.count]
+    words, lots = FIRST, []
+    for (begin, end), owned in zip(pairwise(bounds), pairwise([0, *regions, REGIONS]), strict=True):
+        lots.append(Lot(begin, end, Place(path, words, owned)))
+        words += LINE * lines_for(end - begin)
+    _make_index(path, words, shift)
+    if parts == 1 or max(end - begin for begin, end, _ in lots) * parts < UNEVEN * source.count:
+        return Plan(path, lots, [])
+    even = pairwise([0, *targets, source.count])
+    return Plan(path, [Lot(begin, end, None) for begin, end in even], lots)
+
+
+def _make_index(path: str, words: int, shift: int) -> None:
+    """An index without keys."""
+    head = np.zeros(LINE, np.uint64)
+    head[4] = shift
+    with open(path, "wb") as file:
+        file.truncate(8 * words)
+        file.write(head.tobytes())
+
+
+# -- layers --------------------------------------------------------------------------------------
+
+
+class FarInduction:
+    """The values of large layers, oldest first, by a team."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        team: Team,
+        work: Path,
+        reader: LayerReader,
+        writer: ValueWriter,
+    ) -> None:
+        self.problem, self.team, self._work = problem, team, work
+        self.reader, self.writer, self.record = reader, writer, writer.record
+        self._shift = int(region_shift(problem.rules.cells))
+        self._sound: dict[int, Task] = {}
+
+    def value(self, last: int, progress: Progress) -> None:
+        """Value layers, oldest first, down to one of them."""
+        data = self.record.data
+        left = len(data["states"]) - data["valued"]
+        done, total = sum(data["states"][left:]), sum(data["states"])
+        four, two = (self._index_again(number) for number in (left + 1, left))
+        for number in range(left - 1, last - 1, -1):
+            valued, index = self._layer(number, two, four)
+            *stored, carried = valued.crcs
+            terminals = data["terminals"] + valued.terminals
+            self.writer.note(number, carried, stored[0] if stored else None, terminals, {})
+            if self.record.is_due or number == last:
+                self.writer.commit()
+            os.unlink(four)
+            two, four = index, two
+            done += data["states"][number]
+            progress(Step("values", age_of(number), data["states"][number], done, total))
+        os.unlink(two)
+        os.unlink(four)
+
+    def _layer(self, number: int, two: str, four: str) -> tuple[Valued, str]:
+        """Value a layer; what is known about it, and its index."""
+        self._see_to_afters(number)
+        afters = AfterSource(self.record.folder, self.reader, number)
+        plan = self._plan(f"{number}-afters", afters)
+        kept = [Kept(_made(f"{plan.path}-values"), "<f8", 0)] if plan.fillers else []
+        self.team.run(
+            shards.value_afters,
+            [
+                (self.problem, afters.range(lot.begin, lot.end), two, four, lot.place, kept)
+                for lot in plan.shards
+            ],
+        )
+        self._fill(plan, afters, kept)
+        found = self._layer_states(number, plan.path)
+        for path in (plan.path, *(each.path for each in kept)):
+            os.unlink(path)
+        return found
+
+    def _layer_states(self, number: int, afters: str) -> tuple[Valued, str]:
+        """Value the states of a layer by the index of its afterstates."""
+        states = StateSource(self.record.folder, self.reader, number)
+        plan = self._plan(f"{number}-states", states)
+        carry = Kept(_made(str(self.writer.carry_path(number))), "<f8", 0)
+        kept = [Kept(*place) for place in self.writer.places(number)] + [carry]
+        found: list[Valued] = self.team.run(
+            shards.value_states,
+            [
+                (self.problem, states.range(lot.begin, lot.end), afters, lot.place, kept)
+                for lot in plan.shards
+            ],
+        )
+        self._fill(plan, states, [carry])
+        sizes = [lot.end - lot.begin for lot in plan.shards]
+        return _together(found, kept, sizes), plan.path
+
+    def _plan(self, name: str, source: Source) -> Plan:
+        """How a layer is divided among the team."""
+        parts = parts_for(source.count, self.team.workers)
+        return planned(source, str(self._work / f"{name}-index"), parts, self._shift)
+
+    def _fill(self, plan: Plan, source: Source, kept: Sequence[Kept]) -> None:
+        """Fill an index that the shards have not filled, from their values in a file."""
+        for file in kept:
+            jobs = [
+                (self.problem, source.range(lot.begin, lot.end), file, lot.place)
+                for lot in plan.fillers
+            ]
+            self.team.run(shards.fill_index, jobs)
+
+    def _index_again(self, number: int) -> str:
+        """The index of a layer whose values were carried along."""
+        source = StateSource(self.record.folder, self.reader, number)
+        plan = self._plan(f"{number}-states", source)
+        again = plan._replace(fillers=plan.fillers or plan.shards)
+        self._fill(again, source, [Kept(str(self.writer.carry_path(number)), "<f8", 0)])
+        return plan.path
+
+    def _see_to_afters(self, number: int) -> None:
+        """Find the afterstates of a layer again if they are lost; look after those of the next."""
+        sound = self._sound.pop(number, None) or self._look_at(number)
+        if number > 0:
+            self._sound[number - 1] = self._look_at(number - 1)
+        if not sound.result():
+            edges, _ = Mover(self.problem)(self.reader.keys.layer(number))
+            offset, _ = self.reader.scratch_place(number)
+            path = str(self.record.folder / SCRATCH)
+            shards.put_at(path, pack_afters(afterstates(edges)), offset)
+
+    def _look_at(self, number: int) -> Task:
+        """Have somebody see whether the afterstates of a layer are what they were."""
+        place, crc = self.reader.scratch_place(number), self.record.data["scratch"][number][1]
+        path = str(self.record.folder / SCRATCH)
+        return self.team.begin(shards.is_sound, path, *place, crc)
+
+
+def _made(path: str) -> str:
+    """A file that is there and empty."""
+    open(path, "wb").close()
+    return path
+
+
+def _together(found: Sequence[Valued], kept: Sequence[Kept], sizes: Sequence[int]) -> Valued:
+    """What is known about a layer, from its shards."""
+    crcs = []
+    for number, file in enumerate(kept):
+        item = np.dtype(file.kind).itemsize
+        parts = [(each.crcs[number], item * size) for each, size in zip(found, sizes, strict=True)]
+        crcs.append(joined_crc(parts))
+    return Valued(sum(each.terminals for each in found), crcs)

@@ -8,6 +8,7 @@ to the next, and so nobody has to look into all lists to find out.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,12 +18,15 @@ import numpy as np
 
 from lab2048.board import Words
 from lab2048.cluster import shards
+from lab2048.cluster.files import Files
 from lab2048.cluster.shards import SAMPLES, Made, Piece, put
-from lab2048.cluster.team import Task, Team
+from lab2048.cluster.team import Task, Team, results
 from lab2048.solve.layers import NONE
 from lab2048.solve.problem import Problem
 from lab2048.solve.store import BLOCK_KEYS, blocks_of
 
+SHARD, LIST, PACKED = "shard", "list", "packed"
+"""Kinds of files."""
 LEAST = 100_000
 """Keys of a shard, at least."""
 MOST = 4_000_000
@@ -40,6 +44,11 @@ class File(NamedTuple):
 
     path: str
     keys: int
+
+
+def count_of(files: Sequence[File]) -> int:
+    """How many keys files have together."""
+    return sum(file.keys for file in files)
 
 
 class Listed(NamedTuple):
@@ -74,6 +83,7 @@ class FarEnumeration:
     def __init__(self, problem: Problem, team: Team, work: Path) -> None:
         self.problem, self.team, self._work = problem, team, work
         self.age = 0
+        self._files = Files(work, team)
         self._states: list[Listed] = []
         self._younger: list[File] = []
         self._state_cuts, self._after_cuts = NONE, NONE
@@ -86,100 +96,131 @@ class FarEnumeration:
         listed = self._saved("younger", younger)
         self._state_cuts = self._after_cuts = even_cuts(younger, np.ones(len(younger)), parts)
         places = np.searchsorted(younger, self._after_cuts).tolist()
-        self._spawn([Listed(listed.path, [0, *places, len(younger)])])
+        self._spawned(self._spawn([Listed(listed.path, [0, *places, len(younger)])]))
         self.age = age
 
     def _saved(self, name: str, keys: Words) -> File:
         """Keys that are here, in a file."""
-        path = self._path(name, 0)
+        path = self._files.new(LIST, self._name(name, 0)).path
         put(path, keys)
         return File(path, len(keys))
 
-    def _path(self, name: str, part: int) -> str:
-        return str(self._work / f"{self.age}-{name}-{part}")
+    def _name(self, what: str, part: int) -> str:
+        return f"{self.age}-{what}-{part}"
 
     def __iter__(self) -> Iterator[FarLayer]:
-        while any(listed.places[-1] for listed in self._states) or self._younger_keys():
-            states, lists = self._move()
-            blocks = [
-                self.team.begin(shards.pack_blocks, pieces_of(states, begin, end), path)
-                for begin, end, path in self._packs(states)
-            ]
-            afters = self._spawn(lists)
-            packed = self._path("packed-afters", 0)
-            count = sum(file.keys for file in afters)
-            pieces = pieces_of(afters, 0, count)
-            yield FarLayer(
-                self.age,
-                states,
-                afters,
-                blocks,
-                self.team.begin(shards.pack_all_afters, pieces, packed),
-            )
-            self.age += 2
+        moving = self._move()
+        try:
+            while self._is_more():
+                states = moving.shards()
+                self._state_cuts = self._cuts(moving)
+                spawning = self._spawn(moving.lists())
+                # what can wait fills the time in which it is found out here what comes next
+                blocks = self._pack(states)
+                afters = self._spawned(spawning)
+                packed = self.team.begin(
+                    shards.pack_all_afters,
+                    pieces_of(afters, 0, count_of(afters)),
+                    self._files.new(PACKED, self._name("afters", 0)).path,
+                )
+                layer = FarLayer(self.age, states, afters, blocks, packed, self._files)
+                self.age += 2
+                moving = self._move()  # before this layer is written: nobody is to wait for that
+                yield layer
+        finally:
+            moving.cancel()
+            self._files.clear()
 
-    def _younger_keys(self) -> int:
-        return sum(file.keys for file in self._younger)
+    def _is_more(self) -> bool:
+        """Whether there are states of this age, or may be of the next."""
+        return count_of(self._younger) > 0 or any(listed.places[-1] for listed in self._states)
 
-    def _packs(self, states: Sequence[File]) -> list[tuple[int, int, str]]:
-        """The keys that are compressed by each task, and where it puts them."""
-        keys = sum(file.keys for file in states)
+    def _pack(self, states: Sequence[File]) -> list[Task]:
+        """Begin to compress the keys of a layer."""
+        keys = count_of(states)
         size = BLOCK_KEYS * max(1, math.ceil(blocks_of(keys) / self.team.workers))
         return [
-            (begin, min(begin + size, keys), self._path("blocks", begin))
+            self.team.begin(
+                shards.pack_blocks,
+                pieces_of(states, begin, min(begin + size, keys)),
+                self._files.new(PACKED, self._name("states", begin)).path,
+            )
             for begin in range(0, keys, size)
         ]
 
-    def _move(self) -> tuple[list[File], list[Listed]]:
-        """The states of this age, and the lists of their afterstates."""
-        lists = self._states
-        made = self._step(shards.move, "states", lists, [() for _ in lists[0].places[1:]])
-        self._state_cuts = self._cuts(made)
-        return self._files("states", made), self._lists("states", made)
+    def _move(self) -> Merging:
+        """Begin to merge the states of this age, and to list their afterstates."""
+        more: list[tuple[Any, ...]] = [() for _ in self._states[0].places[1:]]
+        return self._merge(shards.move, "states", self._states, self._after_cuts, more)
 
-    def _spawn(self, lists: Sequence[Listed]) -> list[File]:
-        """The afterstates of this age; keeps the lists of the states that come from them."""
+    def _spawn(self, lists: Sequence[Listed]) -> Merging:
+        """Begin to merge the afterstates of this age, and to list the states of the next."""
         parts = len(lists[0].places) - 1
-        bounds = np.linspace(0, self._younger_keys(), parts + 1).astype(int).tolist()
-        younger = [(pieces_of(self._younger, *bound),) for bound in pairwise(bounds)]
-        made = self._step(shards.spawn, "afters", lists, younger)
-        self._after_cuts = self._cuts(made)
-        self._states, self._younger = self._lists("afters", made), self._files("afters", made)
+        bounds = np.linspace(0, count_of(self._younger), parts + 1).astype(int).tolist()
+        # shards of lower keys, with more empty cells, get those of higher ones
+        younger = [(pieces_of(self._younger, *bound),) for bound in pairwise(bounds)][::-1]
+        return self._merge(shards.spawn, "afters", lists, self._state_cuts, younger)
+
+    def _spawned(self, spawning: Merging) -> list[File]:
+        """Wait for the afterstates of this age."""
+        self._younger = spawning.shards()
+        self._after_cuts = self._cuts(spawning)
+        self._states = spawning.lists()
         return self._younger
 
-    def _step(
+    def _merge(
         self,
         step: Callable[..., Made],
         name: str,
         lists: Sequence[Listed],
+        cuts: Words,
         more: Sequence[tuple[Any, ...]],
-    ) -> list[Made]:
-        """Merge lists shard by shard; they are removed when all is done."""
-        cuts = self._after_cuts if name == "states" else self._state_cuts
-        jobs = []
+    ) -> Merging:
+        """Begin to merge lists, shard by shard."""
+        tasks = []
         for part, extra in enumerate(more):
             pieces = [Piece(each.path, each.places[part], each.places[part + 1]) for each in lists]
-            files = self._path(name, part), self._path(f"{name}-list", part)
-            jobs.append((self.problem, pieces, *extra, cuts, *files))
-        made: list[Made] = self.team.run(step, jobs)
-        for each in lists:
-            Path(each.path).unlink(missing_ok=True)
-        return made
+            outs = (self._files.new(kind, self._name(name, part)) for kind in (SHARD, LIST))
+            tasks.append(self.team.begin(step, self.problem, pieces, *extra, cuts, *outs))
+        return Merging(self._files, lists, tasks)
 
-    def _files(self, name: str, made: Sequence[Made]) -> list[File]:
-        return [File(self._path(name, part), each.keys) for part, each in enumerate(made)]
-
-    def _lists(self, name: str, made: Sequence[Made]) -> list[Listed]:
-        return [
-            Listed(self._path(f"{name}-list", part), each.places) for part, each in enumerate(made)
+    def _cuts(self, merging: Merging) -> Words:
+        """Where the next layer is cut so that shards take as long as others, by this one."""
+        keys = np.concatenate([each.sample for each in merging.made])
+        # the time goes into keys, and into what is listed
+        weights = [
+            np.full(len(each.sample), (each.keys + each.places[-1]) / SAMPLES)
+            for each in merging.made
         ]
-
-    def _cuts(self, made: Sequence[Made]) -> Words:
-        """Where the next layer is cut, by what this one is like."""
-        keys = np.concatenate([each.sample for each in made])
-        weights = [np.full(len(each.sample), each.keys / SAMPLES) for each in made]
-        parts = parts_for(sum(each.keys for each in made), self.team.workers)
+        parts = parts_for(sum(each.keys for each in merging.made), self.team.workers)
         return even_cuts(keys, np.concatenate(weights), parts)
+
+
+class Merging:
+    """A step that is under way."""
+
+    def __init__(self, files: Files, merged: Sequence[Listed], tasks: Sequence[Task]) -> None:
+        self._files, self._merged, self._tasks = files, merged, tasks
+        self.made: list[Made] = []
+
+    def shards(self) -> list[File]:
+        """Wait for the shards. The lists that they were merged from are of no use any more."""
+        self.made = results(self._tasks)
+        for listed in self._merged:
+            self._files.done_with(LIST, listed.path)
+        return [File(self._out(part, -2), each.keys) for part, each in enumerate(self.made)]
+
+    def lists(self) -> list[Listed]:
+        """The lists that came of the shards."""
+        return [Listed(self._out(part, -1), each.places) for part, each in enumerate(self.made)]
+
+    def cancel(self) -> None:
+        """Do not wait for it any more."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _out(self, part: int, which: int) -> str:
+        return str(self._tasks[part].args[which].path)
 
 
 class FarLayer:
@@ -192,21 +233,20 @@ class FarLayer:
         afters: Sequence[File],
         blocks: Sequence[Task],
         packed: Task,
+        files: Files,
     ) -> None:
-        self.age = age
-        self.states = sum(file.keys for file in states)
-        self.afters = sum(file.keys for file in afters)
-        self._files = [Path(file.path) for file in (*states, *afters)]
-        self._blocks, self._packed = blocks, packed
+        self.age, self.states, self.afters = age, count_of(states), count_of(afters)
+        self._shards = [file.path for file in (*states, *afters)]
+        self._blocks, self._packed, self._files = blocks, packed, files
 
     def blocks(self) -> list[tuple[int, bytes]]:
         """The first key of each block, and the block."""
         found = []
         for task in self._blocks:
-            heads, path = task.result(), Path(task.args[-1])
-            with path.open("rb") as file:
+            heads = task.result()
+            with open(task.args[-1], "rb") as file:
                 found += [(first, file.read(size)) for first, size in heads]
-            path.unlink()
+            os.unlink(task.args[-1])
         return found
 
     def packed_afters(self) -> bytes:
@@ -214,6 +254,7 @@ class FarLayer:
         self._packed.result()
         path = Path(self._packed.args[-1])
         found = path.read_bytes()
-        for each in (path, *self._files):
-            each.unlink(missing_ok=True)
+        path.unlink()
+        for shard in self._shards:
+            self._files.done_with(SHARD, shard)
         return found

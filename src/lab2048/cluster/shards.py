@@ -12,6 +12,7 @@ import os
 import secrets
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,23 +50,34 @@ class Piece(NamedTuple):
     end: int
 
 
-def put(path: str, *parts: Any) -> None:
-    """Write a file, all of it or nothing. It need not survive the machine."""
+def put(path: str, *parts: Any, spare: str | None = None) -> None:
+    """Write a file, all of it or nothing. It need not survive the machine.
+
+    A spare file is overwritten, if it is still there: that is much quicker than to make a new one.
+    """
     temporary = f"{path}.{secrets.token_hex(4)}.part"
     try:
-        with naming(Path(path)), open(temporary, "wb", buffering=0) as file:
-            for part in parts:
-                _write_all(file.fileno(), part, None)
+        with naming(Path(path)):
+            if spare is not None:
+                with suppress(FileNotFoundError):
+                    os.rename(spare, temporary)
+            file = os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o644)
+            try:
+                for part in parts:
+                    _write_all(file, part, None)
+                os.ftruncate(file, os.lseek(file, 0, os.SEEK_CUR))
+            finally:
+                os.close(file)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
 
 
-def put_at(path: str, data: Any, offset: int) -> None:
-    """Write into a file that is there, at a place."""
+def put_at(path: str, data: Any, offset: int, make: bool = False) -> None:
+    """Write into a file, at a place; it has to be there, unless it may be made."""
     with naming(Path(path)):
-        file = os.open(path, os.O_WRONLY)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT * make, 0o644)
         try:
             _write_all(file, data, offset)
         finally:
@@ -90,13 +102,13 @@ def load(pieces: Sequence[Piece], room: Room) -> tuple[Words, Counts]:
         if piece.end > piece.begin:
             with open(piece.path, "rb", buffering=0) as file:
                 file.seek(8 * piece.begin)
-                _read_all(file, memoryview(flat[end - (piece.end - piece.begin) : end]).cast("B"))
+                _read_all(file, flat[end - (piece.end - piece.begin) : end])
     return flat, np.array([ends - sizes, ends], np.int64)
 
 
-def _read_all(file: Any, into: memoryview) -> None:
+def _read_all(file: Any, words: Words) -> None:
     """Fill memory from a file."""
-    done = 0
+    done, into = 0, words.view(np.uint8)
     while done < len(into):
         count = file.readinto(into[done : done + (1 << 30)])
         if not count:
@@ -162,7 +174,14 @@ class Made(NamedTuple):
     """Where the cuts of the next step are in the list that was written."""
 
 
-def move(problem: Problem, pieces: Sequence[Piece], cuts: Words, states: str, listed: str) -> Made:
+class Out(NamedTuple):
+    """A file to be written, and one that is of no use any more."""
+
+    path: str
+    spare: str | None
+
+
+def move(problem: Problem, pieces: Sequence[Piece], cuts: Words, states: Out, listed: Out) -> Made:
     """Merge a shard of the states, and list the afterstates that their moves lead to."""
     at = desk(problem)
     flat, runs = load(pieces, at.keys)
@@ -177,8 +196,8 @@ def spawn(
     pieces: Sequence[Piece],
     younger: Sequence[Piece],
     cuts: Words,
-    afters: str,
-    listed: str,
+    afters: Out,
+    listed: Out,
 ) -> Made:
     """Merge a shard of the afterstates, and list the states that spawns lead to."""
     at = desk(problem)
@@ -190,11 +209,11 @@ def spawn(
     return _written(found, out[:size], cuts, afters, listed)
 
 
-def _written(keys: Words, more: Words, cuts: Words, path: str, listed: str) -> Made:
+def _written(keys: Words, more: Words, cuts: Words, shard: Out, listed: Out) -> Made:
     """Write a shard, and the list that came of it."""
     more.sort()
-    put(path, keys)
-    put(listed, more)
+    put(shard.path, keys, spare=shard.spare)
+    put(listed.path, more, spare=listed.spare)
     sample = keys[np.linspace(0, len(keys) - 1, min(SAMPLES, len(keys))).astype(np.int64)]
     places = np.searchsorted(more, cuts).tolist()
     return Made(len(keys), sample, [0, *places, len(more)])
@@ -346,7 +365,7 @@ def _keep(values: Floats, kept: Sequence[Kept], begin: int) -> list[int]:
     crcs = []
     for file in kept:
         stored = np.ascontiguousarray(values, file.kind)
-        put_at(file.path, stored.data, stored.itemsize * (file.first + begin))
+        put_at(file.path, stored.data, stored.itemsize * (file.first + begin), make=True)
         crcs.append(zlib.crc32(stored.data))
     return crcs
 

@@ -81,7 +81,8 @@ class FarJob(Job):
                 self.value(reader, writer, here, progress)
                 writer.commit()
             else:
-                far = FarInduction(self.problem, self.team, self.work, reader, writer)
+                team = self.team, self.work, self.crew
+                far = FarInduction(self.problem, *team, reader, writer)
                 far.value(self._stretch(left, self._is_far), progress)
 
     def _is_far(self, number: int) -> bool:

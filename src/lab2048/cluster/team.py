@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,7 +124,9 @@ class Team:
         import ray
 
         self.address = address
-        self._ray = ray
+        self.losses = 0
+        """How often a worker was lost."""
+        self._ray: Any = ray
         self._do = ray.remote(num_cpus=1, max_retries=0)(call)
         self._counted = (0, -REFRESH_SECONDS)
 
@@ -194,21 +197,18 @@ class Team:
 
     def run(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a function with several lists of arguments, on any workers; the results in order."""
-        results: list[Any] = [None] * len(jobs)
-        for number, result in self.each(function, jobs):
-            results[number] = result
-        return results
+        return results([self.begin(function, *job) for job in jobs])
 
     def each(
-        self, function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], ahead: int = 1 << 20
-    ) -> Iterator[tuple[int, Any]]:
-        """The same, one by one as they are ready; no more than so many are under way at a time."""
-        coming = enumerate(jobs)
+        self, function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], ahead: int
+    ) -> Iterator[Any]:
+        """The same, each result as soon as it is there; so many are under way at a time."""
+        coming = iter(jobs)
         running: dict[Any, Task] = {}
         try:
             while True:
-                while len(running) < ahead and (job := next(coming, None)) is not None:
-                    task = Task(self, function, job[1], job[0])
+                for job in islice(coming, ahead - len(running)):
+                    task = self.begin(function, *job)
                     running[task.reference] = task
                 if not running:
                     return
@@ -216,7 +216,7 @@ class Team:
                 task = running.pop(ready)
                 done, result = task.outcome()
                 if done:
-                    yield task.number, result
+                    yield result
                 else:
                     running[task.reference] = task
         finally:
@@ -238,10 +238,7 @@ class Team:
 class Task:
     """A function that is called on some worker, and again on another if that one is lost."""
 
-    def __init__(
-        self, team: Team, function: Callable[..., Any], args: tuple[Any, ...], number: int = 0
-    ) -> None:
-        self.number = number
+    def __init__(self, team: Team, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self._team, self._function, self.args = team, function, args
         self._losses = 0
         self.reference = self._begin()
@@ -265,6 +262,7 @@ class Task:
             raise
         except ray.exceptions.RayError as error:
             self._losses += 1
+            self._team.losses += 1
             what = f"a worker was lost while at {self._function.__name__}"
             if self._losses > MOST_LOSSES:
                 first = str(error).strip().split("\n")[0][:200]
@@ -276,6 +274,16 @@ class Task:
     def cancel(self) -> None:
         """Do not wait for it any more."""
         self._team._ray.cancel(self.reference, force=False)
+
+
+def results(tasks: Sequence[Task]) -> list[Any]:
+    """Wait for all tasks, or cancel what is left of them if one fails."""
+    try:
+        return [task.result() for task in tasks]
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        raise
 
 
 def call(function: Callable[..., Any], *args: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import Future
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -18,9 +19,11 @@ import numpy as np
 
 from lab2048.cluster import shards
 from lab2048.cluster.checksum import joined_crc
+from lab2048.cluster.files import Files
 from lab2048.cluster.layers import parts_for
-from lab2048.cluster.shards import Afters, Kept, Place, States, Valued
+from lab2048.cluster.shards import Afters, Kept, Out, Place, States, Valued
 from lab2048.cluster.team import Task, Team
+from lab2048.solve.crew import Crew
 from lab2048.solve.keys import FIRST, LINE, REGIONS, lines_for, region_shift
 from lab2048.solve.layers import Mover, afterstates
 from lab2048.solve.making import LayerReader, ValueWriter
@@ -28,6 +31,7 @@ from lab2048.solve.problem import Problem
 from lab2048.solve.solver import Progress, Step
 from lab2048.solve.store import BLOCK_KEYS, KEYS, SCRATCH, PackedAfters, age_of, pack_afters
 
+INDEX = "index"
 UNEVEN = 1.25
 """How much larger than the mean a shard may be that has whole regions."""
 
@@ -119,8 +123,9 @@ class Plan(NamedTuple):
     """Shards that fill the index in a step of their own, if it takes one."""
 
 
-def planned(source: Source, path: str, parts: int, shift: int) -> Plan:
-    """A plan for so many shards, and an index that is still empty."""
+def planned(source: Source, file: Out, parts: int, shift: int) -> Plan:
+    """A plan for so many shards, and an index without keys."""
+    path = file.path
     targets = [source.count * part // parts for part in range(1, parts)]
     regions = sorted({source.key(place) >> shift for place in targets} - {0})
     bounds = [0, *(source.below(region << shift) for region in regions), source.count]
@@ -128,20 +133,25 @@ def planned(source: Source, path: str, parts: int, shift: int) -> Plan:
     for (begin, end), owned in zip(pairwise(bounds), pairwise([0, *regions, REGIONS]), strict=True):
         lots.append(Lot(begin, end, Place(path, words, owned)))
         words += LINE * lines_for(end - begin)
-    _make_index(path, words, shift)
+    _make_index(file, words, shift)
     if parts == 1 or max(end - begin for begin, end, _ in lots) * parts < UNEVEN * source.count:
         return Plan(path, lots, [])
     even = pairwise([0, *targets, source.count])
     return Plan(path, [Lot(begin, end, None) for begin, end in even], lots)
 
 
-def _make_index(path: str, words: int, shift: int) -> None:
-    """An index without keys."""
+def _make_index(out: Out, words: int, shift: int) -> None:
+    """A file for an index; the lines and heads that it may have are overwritten."""
+    if out.spare is not None:
+        os.rename(out.spare, out.path)
     head = np.zeros(LINE, np.uint64)
     head[4] = shift
-    with open(path, "wb") as file:
-        file.truncate(8 * words)
-        file.write(head.tobytes())
+    file = os.open(out.path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.ftruncate(file, max(8 * words, os.fstat(file).st_size))
+        os.pwrite(file, head.tobytes(), 0)
+    finally:
+        os.close(file)
 
 
 # -- layers --------------------------------------------------------------------------------------
@@ -155,10 +165,12 @@ class FarInduction:
         problem: Problem,
         team: Team,
         work: Path,
+        crew: Crew,
         reader: LayerReader,
         writer: ValueWriter,
     ) -> None:
-        self.problem, self.team, self._work = problem, team, work
+        self.problem, self.team, self.crew = problem, team, crew
+        self._files = Files(work, team)
         self.reader, self.writer, self.record = reader, writer, writer.record
         self._shift = int(region_shift(problem.rules.cells))
         self._sound: dict[int, Task] = {}
@@ -169,26 +181,36 @@ class FarInduction:
         left = len(data["states"]) - data["valued"]
         done, total = sum(data["states"][left:]), sum(data["states"])
         four, two = (self._index_again(number) for number in (left + 1, left))
+        noting: Future[None] | None = None
         for number in range(left - 1, last - 1, -1):
             valued, index = self._layer(number, two, four)
-            *stored, carried = valued.crcs
-            terminals = data["terminals"] + valued.terminals
-            self.writer.note(number, carried, stored[0] if stored else None, terminals, {})
-            if self.record.is_due or number == last:
-                self.writer.commit()
-            os.unlink(four)
+            if noting is not None:  # one at a time, in order
+                noting.result()
+            noting = self.crew.aside(self._note, number, valued)
+            self._files.done_with(INDEX, four)
             two, four = index, two
             done += data["states"][number]
             progress(Step("values", age_of(number), data["states"][number], done, total))
-        os.unlink(two)
-        os.unlink(four)
+        if noting is not None:
+            noting.result()
+        self.writer.commit()
+        for path in (two, four):
+            os.unlink(path)
+        self._files.clear()
+
+    def _note(self, number: int, valued: Valued) -> None:
+        """Take down that a layer has its values."""
+        terminals = self.record.data["terminals"] + valued.terminals
+        self.writer.note_written(number, valued.crcs, terminals)
+        if self.record.is_due:
+            self.writer.commit()
 
     def _layer(self, number: int, two: str, four: str) -> tuple[Valued, str]:
         """Value a layer; what is known about it, and its index."""
         self._see_to_afters(number)
         afters = AfterSource(self.record.folder, self.reader, number)
         plan = self._plan(f"{number}-afters", afters)
-        kept = [Kept(_made(f"{plan.path}-values"), "<f8", 0)] if plan.fillers else []
+        kept = [Kept(f"{plan.path}-values", "<f8", 0)] if plan.fillers else []
         self.team.run(
             shards.value_afters,
             [
@@ -198,16 +220,16 @@ class FarInduction:
         )
         self._fill(plan, afters, kept)
         found = self._layer_states(number, plan.path)
-        for path in (plan.path, *(each.path for each in kept)):
-            os.unlink(path)
+        self._files.done_with(INDEX, plan.path)
+        for file in kept:
+            os.unlink(file.path)
         return found
 
     def _layer_states(self, number: int, afters: str) -> tuple[Valued, str]:
         """Value the states of a layer by the index of its afterstates."""
         states = StateSource(self.record.folder, self.reader, number)
         plan = self._plan(f"{number}-states", states)
-        carry = Kept(_made(str(self.writer.carry_path(number))), "<f8", 0)
-        kept = [Kept(*place) for place in self.writer.places(number)] + [carry]
+        kept = [Kept(*place) for place in self.writer.places(number)]
         found: list[Valued] = self.team.run(
             shards.value_states,
             [
@@ -215,14 +237,14 @@ class FarInduction:
                 for lot in plan.shards
             ],
         )
-        self._fill(plan, states, [carry])
+        self._fill(plan, states, kept[-1:])
         sizes = [lot.end - lot.begin for lot in plan.shards]
         return _together(found, kept, sizes), plan.path
 
     def _plan(self, name: str, source: Source) -> Plan:
         """How a layer is divided among the team."""
         parts = parts_for(source.count, self.team.workers)
-        return planned(source, str(self._work / f"{name}-index"), parts, self._shift)
+        return planned(source, self._files.new(INDEX, name), parts, self._shift)
 
     def _fill(self, plan: Plan, source: Source, kept: Sequence[Kept]) -> None:
         """Fill an index that the shards have not filled, from their values in a file."""
@@ -238,7 +260,7 @@ class FarInduction:
         source = StateSource(self.record.folder, self.reader, number)
         plan = self._plan(f"{number}-states", source)
         again = plan._replace(fillers=plan.fillers or plan.shards)
-        self._fill(again, source, [Kept(str(self.writer.carry_path(number)), "<f8", 0)])
+        self._fill(again, source, [Kept(*self.writer.places(number)[-1])])
         return plan.path
 
     def _see_to_afters(self, number: int) -> None:
@@ -257,12 +279,6 @@ class FarInduction:
         place, crc = self.reader.scratch_place(number), self.record.data["scratch"][number][1]
         path = str(self.record.folder / SCRATCH)
         return self.team.begin(shards.is_sound, path, *place, crc)
-
-
-def _made(path: str) -> str:
-    """A file that is there and empty."""
-    open(path, "wb").close()
-    return path
 
 
 def _together(found: Sequence[Valued], kept: Sequence[Kept], sizes: Sequence[int]) -> Valued:

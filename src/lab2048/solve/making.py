@@ -7,6 +7,7 @@ import threading
 import time
 import zlib
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -23,6 +24,7 @@ from lab2048.solve.store import (
     CARRY,
     FORMAT,
     KEYS,
+    KINDS,
     PROGRESS,
     SCRATCH,
     VALUES,
@@ -219,10 +221,6 @@ def _check_keys(record: Record) -> None:
 class LayerReader:
     """Reads layers again, afterstates too where the scratch file has them."""
 
-    def scratch_place(self, number: int) -> tuple[int, int]:
-        """Where the afterstates of a layer begin in the scratch file, and how long they are."""
-        return self._places[number], self._scratch[number][0]
-
     def __init__(self, record: Record) -> None:
         data = record.data
         _check_keys(record)
@@ -240,6 +238,10 @@ class LayerReader:
         kept = len(packed) == size and zlib.crc32(packed) == crc
         return PackedAfters(packed).keys() if kept else None
 
+    def scratch_place(self, number: int) -> tuple[int, int]:
+        """Where the afterstates of a layer begin in the scratch file, and how long they are."""
+        return self._places[number], self._scratch[number][0]
+
     def close(self) -> None:
         """Give the files back."""
         os.close(self._file)
@@ -249,12 +251,14 @@ class LayerReader:
 class ValueWriter:
     """Writes the layers of `values.bin`, oldest first, and carries the last two along.
 
-    They are carried as float64, for a run that takes up the work: what is stored may be rounded.
+    A run that takes up the work needs these as they were computed. So they have files of their own
+    where what is stored is rounded, or nothing is.
     """
 
     def __init__(self, record: Record, kind: np.dtype[Any], keep: bool) -> None:
         self.record = record
         self._kind = kind
+        self._carries = not keep or kind != KINDS["float64"]
         self._places = np.cumsum([0, *record.data["states"]]).tolist()
         self._carried: deque[tuple[int, Floats | int]] = deque(maxlen=2)
         self._file: BinaryIO | None = None
@@ -292,25 +296,30 @@ class ValueWriter:
         data = self.record.data
         left = len(data["states"]) - data["valued"]
         wanted = range(left, min(left + 2, len(data["states"])))
-        return all(self._is_carried(number) for number in wanted)
+        return not self._carries or all(map(self._is_carried, wanted))
 
     def _is_carried(self, number: int) -> bool:
         """Whether the values of a layer were carried along, and are what they were."""
-        path, crcs = self.carry_path(number), self.record.data["carry"]
+        path, crcs = self._carry_path(number), self.record.data["carry"]
         kept = isinstance(crcs, dict) and str(number) in crcs and path.exists()
         return kept and zlib.crc32(path.read_bytes()) == crcs[str(number)]
 
-    def carried(self, numbers: list[int]) -> list[Floats]:
-        """The values of layers that a commit carried along."""
-        return [np.fromfile(self.carry_path(number), "<f8") for number in numbers]
+    def carried(self, number: int) -> Floats:
+        """The values of a layer, of the last two that were committed, as they were computed."""
+        path, kind, first = self.places(number)[-1]
+        size = self.record.data["states"][number]
+        return np.fromfile(path, kind, size, offset=np.dtype(kind).itemsize * first)
 
     def places(self, number: int) -> list[tuple[str, str, int]]:
-        """The file that keeps the values of a layer, as what, and how many come before; or none."""
-        path = str(self.record.folder / VALUES)
-        return [(path, self._kind.str, self._places[number])] if self._file is not None else []
+        """The files that keep the values of a layer, as what, and how many come before there.
 
-    def carry_path(self, number: int) -> Path:
-        """Where the values of a layer are carried along."""
+        The last of them has them as float64.
+        """
+        path, carry = str(self.record.folder / VALUES), str(self._carry_path(number))
+        places = [(path, self._kind.str, self._places[number])] if self._file else []
+        return [*places, (carry, "<f8", 0)] if self._carries else places
+
+    def _carry_path(self, number: int) -> Path:
         return self.record.folder / CARRY.format(number)
 
     def write(self, number: int, values: Floats, terminals: int, starts: dict[str, float]) -> None:
@@ -322,13 +331,17 @@ class ValueWriter:
             _write_at(self._file, stored, self._places[number] * self._kind.itemsize)
             self._unflushed += len(stored)
         # only now, and all at once: the file may have refused
-        self.note(number, values, crc, terminals, starts)
+        self._note(number, values, crc, terminals, starts)
         if self.record.is_due:
             self.commit()
         elif self._unflushed > FLUSH_BYTES:
             self._flush_aside()
 
-    def note(
+    def note_written(self, number: int, crcs: Sequence[int], terminals: int) -> None:
+        """Take down that a layer is in all of its `places`, with these checksums."""
+        self._note(number, crcs[-1], crcs[0] if self._file else None, terminals, {})
+
+    def _note(
         self,
         number: int,
         carried: Floats | int,
@@ -336,11 +349,12 @@ class ValueWriter:
         terminals: int,
         starts: dict[str, float],
     ) -> None:
-        """Take down that a layer is in the file, with this checksum.
+        """Take down that the values of a layer are written.
 
         What is carried along are its values, or their checksum if they are in their file already.
         """
-        self._carried.append((number, carried))
+        if self._carries:
+            self._carried.append((number, carried))
         data = self.record.data
         data["valued"] += 1
         data["crcs"].append(crc)
@@ -383,7 +397,7 @@ class ValueWriter:
 
     def _carry(self, number: int, values: Floats | int) -> int:
         """Bring the values of a layer to the disk; their checksum."""
-        path = self.carry_path(number)
+        path = self._carry_path(number)
         if isinstance(values, int):
             sync(path)
             return values

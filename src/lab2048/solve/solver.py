@@ -212,7 +212,7 @@ class Job:
             self.enumerate_all(progress)
         self.record.enter("values")
         self._value(progress)
-        return self._finish()
+        return self.finish()
 
     # -- the stages ------------------------------------------------------------------------------
 
@@ -300,9 +300,7 @@ class Job:
         induction.terminals = data["terminals"]
         if data["valued"]:
             older = [n for n in (left + 1, left) if n < len(data["states"])]
-            found = [
-                (reader.keys.layer(n), v) for n, v in zip(older, writer.carried(older), strict=True)
-            ]
+            found = [(reader.keys.layer(n), writer.carried(n)) for n in older]
             nothing = (np.empty(0, np.uint64), np.empty(0))
             induction.go_on_from(found[-1], found[0] if len(found) > 1 else nothing)
         writing: deque[Future[None]] = deque()
@@ -340,7 +338,7 @@ class Job:
 
     # -- the end ---------------------------------------------------------------------------------
 
-    def _finish(self) -> dict[str, Any]:
+    def finish(self) -> dict[str, Any]:
         """Write what describes the table; from then on it is one."""
         data = self.record.data
         self.record.enter("values")

@@ -1,0 +1,76 @@
+"""What a cluster costs on one machine: `lab2048 bench cluster`."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from lab2048.bench import Note, machine
+from lab2048.cluster.solver import FarJob
+from lab2048.cluster.team import Team, connected
+from lab2048.solve.crew import Crew
+from lab2048.solve.problem import Problem
+from lab2048.solve.trial import FirstAges, Rates, timed
+
+BOARD = "4x3"
+LAYERS = 2_000_000, 6_000_000
+"""Layers of more states than this, and of fewer than that, are measured."""
+BEYOND = 6_500_000
+"""The last layer has more than so many; the values begin there, and with them the files."""
+TURNS = 3
+WORKERS = 2
+
+
+class Trial(FirstAges):
+    """The first ages by threads."""
+
+    until = staticmethod(lambda layer: layer.states > BEYOND)
+
+
+class FarTrial(FirstAges, FarJob):
+    """The first ages by a team."""
+
+    until = staticmethod(lambda layer: layer.states > BEYOND)
+
+
+def bench_cluster(note: Note = lambda text: None) -> dict[str, Any]:
+    """Every figure of `lab2048 bench cluster`: threads and workers, as many, in turns."""
+    here, far = [], []
+    with connected("local", WORKERS) as team:
+        for turn in range(1, TURNS + 1):
+            note(f"{WORKERS} threads, turn {turn} of {TURNS}")
+            here.append(_rates(None))
+            note(f"{WORKERS} workers, turn {turn} of {TURNS}")
+            far.append(_rates(team))
+    more = [100 * (a.both / b.both - 1) for a, b in zip(here, far, strict=True)]
+    return {
+        "board": BOARD,
+        "states": here[0].states,
+        "layers": LAYERS,
+        "workers": WORKERS,
+        "threads_states_per_second": _medians(here),
+        "workers_states_per_second": _medians(far),
+        "more_time_percent": round(statistics.median(more), 1),
+        "more_time_percent_of_turns": [round(each, 1) for each in more],
+        "machine": machine(),
+    }
+
+
+def _rates(team: Team | None) -> Rates:
+    """The rates of one trial."""
+    problem = Problem.of(BOARD)
+    identity = {**problem.as_json(), "values": "float64"}
+    with tempfile.TemporaryDirectory(prefix="lab2048-") as folder, Crew(WORKERS) as crew:
+        args = problem, Path(folder), identity, "table", crew
+        job = Trial(*args) if team is None else FarTrial(*args, team=team)
+        return timed(job, lambda step: LAYERS[0] < step.layer < LAYERS[1])
+
+
+def _medians(found: list[Rates]) -> dict[str, int]:
+    """The median rate of each stage, and of both together."""
+    return {
+        name: round(statistics.median(getattr(each, name) for each in found))
+        for name in ("enumerate", "values", "both")
+    }

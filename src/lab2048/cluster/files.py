@@ -1,0 +1,45 @@
+"""The files by which tasks of a solve hand on their keys and indexes, used again and again.
+
+To overwrite a file is several times quicker than to make a new one and remove the old. But once a
+worker has been lost, nobody knows whether it really is gone or may still write to a file that it
+has open. From then on no file is used twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+
+from lab2048.cluster.shards import Out
+from lab2048.cluster.team import Team
+
+
+class Files:
+    """The files in a folder."""
+
+    def __init__(self, folder: Path, team: Team) -> None:
+        self._folder, self._team = folder, team
+        self._spare: dict[str, list[str]] = defaultdict(list)
+
+    def new(self, kind: str, name: str) -> Out:
+        """A file to be written, in place of one of its kind that is of no use any more."""
+        spare = self._spare[kind]
+        again = spare.pop() if spare and not self._team.losses else None
+        return Out(str(self._folder / f"{name}-{kind}"), again)
+
+    def done_with(self, kind: str, path: str) -> None:
+        """A file of this kind is of no use any more."""
+        if self._team.losses:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        else:
+            self._spare[kind].append(path)
+
+    def clear(self) -> None:
+        """Remove all that is of no use."""
+        for paths in self._spare.values():
+            for path in paths:
+                Path(path).unlink(missing_ok=True)
+        self._spare.clear()

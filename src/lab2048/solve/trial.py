@@ -1,0 +1,80 @@
+"""The first ages of a board, done as a whole solve does them: to see how fast that is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lab2048.solve.making import LayerReader, Packed, ValueWriter
+from lab2048.solve.solver import Job, Layers, Progress, Step
+
+
+class Rates(NamedTuple):
+    """States a second of both stages, in the layers from some age on."""
+
+    states: int
+    """How many states these layers have."""
+    enumerate: float
+    values: float
+
+    @property
+    def both(self) -> float:
+        """States a second, one stage after the other."""
+        return 1 / (1 / self.enumerate + 1 / self.values)
+
+
+class FirstAges(Job):
+    """A solve that ends at an age. Values begin there with 0, and take as long as others."""
+
+    until: Callable[[Packed], bool]
+    """Whether a layer is to be the last."""
+
+    def enumerate(
+        self,
+        layers: Layers,
+        progress: Progress,
+        until: Callable[[Packed], bool] = lambda layer: False,
+    ) -> None:
+        """Write the keys of layers up to the last."""
+        last = False
+
+        def is_last(layer: Packed) -> bool:
+            nonlocal last
+            last = self.until(layer)
+            return last or until(layer)
+
+        super().enumerate(layers, progress, is_last)
+        self.record.data["enumerated"] |= last
+
+    def value_all(self, reader: LayerReader, writer: ValueWriter, progress: Progress) -> None:
+        """Value all layers but the last two, which are worth nothing."""
+        counts = self.record.data["states"]
+        for number in (len(counts) - 1, len(counts) - 2):
+            writer.write(number, np.zeros(counts[number]), 0, {})
+        writer.commit()
+        super().value_all(reader, writer, progress)
+
+    def finish(self) -> dict[str, Any]:
+        """Leave no table: its values are not right."""
+        return {}
+
+
+def timed(job: FirstAges, measured: Callable[[Step], bool]) -> Rates:
+    """The rates of a trial in those of its layers that are to be measured."""
+    spent, states = {"enumerate": 0.0, "values": 0.0}, {"enumerate": 0, "values": 0}
+    before = time.perf_counter()
+
+    def note(step: Step) -> None:
+        nonlocal before
+        now = time.perf_counter()
+        if measured(step):
+            spent[step.stage] += now - before
+            states[step.stage] += step.layer
+        before = now
+
+    job.run(note)
+    rates = [states[stage] / spent[stage] for stage in ("enumerate", "values")]
+    return Rates(states["values"], *rates)

@@ -29,8 +29,8 @@ SHARD, LIST, PACKED = "shard", "list", "packed"
 """Kinds of files."""
 LEAST = 100_000
 """Keys of a shard, at least."""
-MOST = 4_000_000
-"""And at most: a worker takes about 150 bytes a key."""
+MOST = 1_000_000
+"""And at most: small enough for workers to be done at about the same time."""
 
 
 def parts_for(keys: int, workers: int) -> int:

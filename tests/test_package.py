@@ -49,6 +49,7 @@ ORDER = [
     "solve.values",
     "solve.making",
     "solve.solver",
+    "solve.trial",
     "solve.estimate",
     "solve.lookup",
     "solve.table",
@@ -86,6 +87,15 @@ ORDER = [
     "arena",
     "data",
     "labels",
+    "cluster.team",
+    "cluster.checksum",
+    "cluster.shards",
+    "cluster.files",
+    "cluster.layers",
+    "cluster.values",
+    "cluster.solver",
+    "cluster.playing",
+    "cluster.selfplay",
     "measure",
     "results",
     "report",
@@ -107,7 +117,9 @@ ORDER = [
     "bench",
     "bench_neural",
     "bench_studio",
+    "bench_cluster",
     "options",
+    "cli_cluster",
     "cli_solve",
     "cli_probe",
     "cli_evaluate",
@@ -178,7 +190,7 @@ def test_type_checkers_are_told_the_same_names():
 def test_importing_and_parsing_load_no_numba():
     code = (
         "import sys, lab2048\n"
-        "heavy = {'numpy', 'numba', 'rich', 'gymnasium', 'torch', 'matplotlib'}\n"
+        "heavy = {'numpy', 'numba', 'rich', 'gymnasium', 'torch', 'matplotlib', 'ray'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
         "board = lab2048.Board.parse('2 4 . / . 8 . / 2 . .')\n"
         "board.legal_moves, board.canonical(), lab2048.Game(lab2048.Rules(4, 4), 1).play(0)\n"
@@ -298,7 +310,7 @@ def test_another_source_has_another_cache_and_old_ones_are_cleared(own_home):
         "real = pathlib.Path.read_bytes\n"
         "for n in range(5):\n"
         "    pathlib.Path.read_bytes = lambda path: real(path) + b'# %d' % n\n"
-        "    jit.cache_folder.cache_clear()\n"
+        "    jit.source_digest.cache_clear(); jit.cache_folder.cache_clear()\n"
         "    assert jit.cache_folder() != folder\n"
         "    folder = jit.cache_folder()\n"
         "print(len(list(folder.parent.iterdir())))\n"

@@ -233,6 +233,10 @@ def _work(
             width = min(2 * width, WIDEST)
 
 
+Play = Callable[[Player, Iterator[int], int, int | None], Generator[Played, None, None]]
+"""What `play_games` does, here or elsewhere."""
+
+
 # -- games once more -----------------------------------------------------------------------------
 
 
@@ -316,12 +320,14 @@ def play_match(
     threads: int | None = None,
     journal: Path | None = None,
     progress: Callable[[int], object] = lambda done: None,
+    play: Play = play_games,
 ) -> Match:
     """Play games 0, 1, ... of a seed.
 
     With a journal, every game is written down when it is over, and those that are in it already are
     not played again: a match that was stopped goes on with the next call. `progress` is called with
-    the number of games that are done.
+    the number of games that are done. Games are played on this machine, unless `play` has them
+    played elsewhere.
     """
     games = chance.checked_seed(games, "games")
     if games == 0:
@@ -336,7 +342,7 @@ def play_match(
         if journal is not None:
             journal.parent.mkdir(parents=True, exist_ok=True)
             file = stack.enter_context(journal.open("ab", buffering=0))
-        playing = stack.enter_context(closing(play_games(player, missing, seed, threads)))
+        playing = stack.enter_context(closing(play(player, missing, seed, threads)))
         began = time.perf_counter()
         for game in playing:
             found[game.index] = game

@@ -11,6 +11,7 @@ from lab2048.bench import Note, machine
 from lab2048.cluster.solver import FarJob
 from lab2048.cluster.team import Team, connected
 from lab2048.solve.crew import Crew
+from lab2048.solve.making import Packed
 from lab2048.solve.problem import Problem
 from lab2048.solve.trial import FirstAges, Rates, timed
 
@@ -26,13 +27,13 @@ WORKERS = 2
 class Trial(FirstAges):
     """The first ages by threads."""
 
-    until = staticmethod(lambda layer: layer.states > BEYOND)
+    def until(self, layer: Packed) -> bool:
+        """Whether a layer is to be the last."""
+        return layer.states > BEYOND
 
 
-class FarTrial(FirstAges, FarJob):
+class FarTrial(Trial, FarJob):
     """The first ages by a team."""
-
-    until = staticmethod(lambda layer: layer.states > BEYOND)
 
 
 def bench_cluster(note: Note = lambda text: None) -> dict[str, Any]:

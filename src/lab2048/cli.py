@@ -14,6 +14,7 @@ import typer
 import lab2048
 from lab2048 import (
     analysis,
+    cli_cluster,
     cli_data,
     cli_evaluate,
     cli_networks,
@@ -50,6 +51,7 @@ cli_train.app.add_typer(cli_neural.app)
 cli_train.app.add_typer(cli_networks.app)
 app.add_typer(cli_train.app, name="train")
 app.add_typer(cli_data.app, name="data")
+app.add_typer(cli_cluster.app, name="cluster")
 app.add_typer(bench_app, name="bench")
 
 STOPPED = 130
@@ -337,6 +339,27 @@ def bench_neural(as_json: JsonOption = False) -> None:
         speed = f"{row['moves_per_second']:,} moves/s"
         table.add_row(f"votes of {name}, {bench.GAMES:,} games of 4x4", speed)
     _print_figures(figures, table, as_json)
+
+
+@bench_app.command("cluster")
+def bench_cluster(as_json: JsonOption = False) -> None:
+    """What a Ray cluster on this machine costs over threads, on layers of 4x3."""
+    from rich.table import Table
+
+    from lab2048 import bench_cluster as bench
+
+    figures = _measured(bench.bench_cluster)
+    table = Table("who")
+    for name in ("states, states/s", "values, states/s", "both, states/s"):
+        table.add_column(name, justify="right")
+    for name in ("threads", "workers"):
+        row = figures[f"{name}_states_per_second"]
+        speeds = [f"{row[stage] / 1e6:.1f} M" for stage in ("enumerate", "values", "both")]
+        table.add_row(f"{figures['workers']} {name}", *speeds)
+    _print_figures(figures, table, as_json)
+    if not as_json:
+        turns = ", ".join(f"{each:g}%" for each in figures["more_time_percent_of_turns"])
+        print(f"Workers take {figures['more_time_percent']:g}% longer (turns: {turns}).")
 
 
 @bench_app.command("studio")

@@ -9,8 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
+from lab2048.cli_cluster import judge_on, player_on, team_at
 from lab2048.cli_evaluate import move_on, progress_bar
-from lab2048.options import BoardOption, FourOption, JsonOption, ThreadsOption, counted
+from lab2048.options import (
+    BoardOption,
+    ClusterOption,
+    FourOption,
+    JsonOption,
+    ThreadsOption,
+    counted,
+)
 from lab2048.wording import size
 
 app = typer.Typer(help="Make move data to learn from, or look through it.", no_args_is_help=True)
@@ -39,6 +47,7 @@ def make(  # noqa: PLR0913, PLR0917
     p4: FourOption = 0.1,
     seed: GamesOption = 1,
     threads: ThreadsOption = None,
+    cluster: ClusterOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write the moves of games of a player: .parquet, or .txt for the text form of the study."""
@@ -52,9 +61,10 @@ def make(  # noqa: PLR0913, PLR0917
     check_file(out)
     chosen = make_player(player, rules)
     prepare(chosen)
-    with progress_bar() as bar:
+    with team_at(cluster, threads) as team, progress_bar() as bar:
         task = bar.add_task(chosen.spec, total=wanted)
-        parts = make_moves(chosen, wanted, seed, threads, partial(move_on, bar, task), first)
+        note, play = partial(move_on, bar, task), player_on(team)
+        parts = make_moves(chosen, wanted, seed, threads, note, first, play)
         written = write_moves(out, parts, rules, {"player": chosen.spec, "seed": seed})
     tell_written(out, "moves", written, as_json, player=chosen.spec, board=rules.name, seed=seed)
 
@@ -73,6 +83,7 @@ def label(  # noqa: PLR0913, PLR0917
     p4: FourOption = 0.1,
     seed: GamesOption = 1,
     threads: ThreadsOption = None,
+    cluster: ClusterOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write boards of games of a player with what it, or its teacher, says about each move."""
@@ -88,11 +99,12 @@ def label(  # noqa: PLR0913, PLR0917
     judge = make_player(teacher, rules) if teacher else chosen
     prepare(chosen)
     prepare(judge)
-    with progress_bar() as bar:
+    with team_at(cluster, threads) as team, progress_bar() as bar:
         task = bar.add_task(chosen.spec, total=wanted)
         written = write_labels(
             out, Astray(rules, chosen, random), judge, wanted, first=first, seed=seed,
-            threads=threads, progress=partial(move_on, bar, task),
+            threads=threads, progress=partial(move_on, bar, task), play=player_on(team),
+            judge=judge_on(team),
         )  # fmt: skip
     facts = {"player": chosen.spec, "teacher": judge.spec, "board": rules.name, "seed": seed}
     tell_written(out, "boards", written, as_json, **facts)

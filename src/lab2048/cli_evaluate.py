@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lab2048.cli_cluster import player_on, team_at
 from lab2048.game import P4
-from lab2048.options import BoardOption, FourOption, JsonOption, ThreadsOption
+from lab2048.options import BoardOption, ClusterOption, FourOption, JsonOption, ThreadsOption
 from lab2048.wording import number
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from rich.table import Table as Grid
 
+    from lab2048.arena import Play
     from lab2048.game import Rules
     from lab2048.measure import Evaluation
     from lab2048.player import Player
@@ -99,6 +101,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
         bool, typer.Option("--exact", help="Also the exact mean score, without games.")
     ] = False,
     threads: ThreadsOption = None,
+    cluster: ClusterOption = None,
     save: Annotated[
         Path | None,
         typer.Option("--save", metavar="FILE", help="Keep the games: .jsonl, .parquet."),
@@ -138,7 +141,8 @@ def evaluate(  # noqa: PLR0913, PLR0917
         if found is not None:
             stack.enter_context(found)
         exactly = [each.spec for each in entrants] if exact else []
-        measured = run(entrants, games, seed, threads, found, exactly)
+        team = stack.enter_context(team_at(cluster, threads))
+        measured = run(entrants, games, seed, threads, found, exactly, player_on(team))
     results = results_of(measured)
     _keep(results)
     if save is not None:
@@ -224,9 +228,10 @@ def run(
     threads: int | None,
     table: Table | None,
     exact: Collection[str],
+    play: Play | None = None,
 ) -> list[Evaluation]:
     """Let players play, with progress, and measure each; of those in `exact` exactly too."""
-    from lab2048.arena import journal_path, prepare, read_journal
+    from lab2048.arena import journal_path, play_games, prepare, read_journal
     from lab2048.measure import evaluate as measured
 
     for player in entrants:
@@ -247,6 +252,7 @@ def run(
                     threads=threads,
                     journal=journal_path(player, seed),
                     progress=partial(_advance, bar, task),
+                    play=play or play_games,
                 )
             except KeyboardInterrupt:
                 bar.stop()

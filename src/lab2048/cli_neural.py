@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from lab2048.cli_cluster import team_at
 from lab2048.cli_evaluate import move_on, progress_bar, say
 from lab2048.cli_train import check_plot, stopping, table_against, there_already
-from lab2048.options import JsonOption, ThreadsOption, counted
+from lab2048.options import ClusterOption, JsonOption, ThreadsOption, counted
 
 if TYPE_CHECKING:
     from lab2048.learn.encoding import Batch
@@ -315,13 +316,15 @@ def zero(  # noqa: PLR0913, PLR0917
     rate: RateOption = None,
     seed: SeedOption = None,
     threads: ThreadsOption = None,
+    cluster: ClusterOption = None,
     device: DeviceOption = "auto",
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a network by self-play with tree search, in the manner of AlphaZero.
 
-    Stop it with Ctrl-C; --resume goes on. What was learnt plays as zero:NAME.
+    Stop it with Ctrl-C; --resume goes on. What was learnt plays as zero:NAME. On a cluster
+    --threads is the number of actors that play; what they have played is learnt from here.
     """
     from lab2048.learn.neural import torch_module
 
@@ -345,16 +348,23 @@ def zero(  # noqa: PLR0913, PLR0917
     chosen = torch_module("learner").pick_device(device)
     if before and threads not in (None, before.facts["threads"]):
         raise ValueError(f"{name} was begun with --threads {before.facts['threads']}")
-    workers = use_threads(before.facts["threads"] if before else threads)
-    training = module.Training(settings, chosen, workers)
-    if before:
-        training.resume(before.facts, before.tensors)
-    say(
-        f"{name}: {settings.rules.name}, preset {settings.preset}, {training.size:,} weights; "
-        f"{settings.simulations} simulations, {settings.games} games side by side, "
-        f"seed {settings.seed}, on {chosen}"
-    )
-    records, perfect = train_zero(name, training, goal, against, parts, before)
+    crews = before.facts["threads"] if before else threads
+    with team_at(cluster, crews) as team:
+        if team is None:
+            training = module.Training(settings, chosen, use_threads(crews))
+        else:
+            from lab2048.cluster.selfplay import FarTraining
+
+            use_threads(None)
+            training = FarTraining(settings, chosen, crews or team.workers, team=team)
+        if before:
+            training.resume(before.facts, before.tensors)
+        say(
+            f"{name}: {settings.rules.name}, preset {settings.preset}, {training.size:,} weights; "
+            f"{settings.simulations} simulations, {settings.games} games side by side, "
+            f"seed {settings.seed}, on {chosen}"
+        )
+        records, perfect = train_zero(name, training, goal, against, parts, before)
     if plot is not None:
         from lab2048.learn.curves import plot_self_play
 
@@ -445,6 +455,8 @@ def zero_line(record: Facts) -> str:
         f"{record['moves_per_second']:,.0f} moves/s  losses {record['policy_loss']:.3f} "
         f"{record['state_loss']:.5f} {record['after_loss']:.5f}"
     )
+    if record["behind"]:
+        text += f"  weights up to {record['behind']} behind"
     if "bare" in record:
         bare = record["bare"]
         text += f"\n{'bare policy':>17}  mean {bare['mean']:,.0f} +/- "

@@ -8,16 +8,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lab2048.cli_cluster import SharedOption, show_estimate, team_at
 from lab2048.game import P4
-from lab2048.options import FourOption, GammaOption, JsonOption, ThreadsOption
+from lab2048.options import ClusterOption, FourOption, GammaOption, JsonOption, ThreadsOption
 from lab2048.wording import duration, number, percent, size
 
 if TYPE_CHECKING:
+    from lab2048.cluster.team import Team
     from lab2048.solve.problem import Problem
     from lab2048.solve.solver import Step
     from lab2048.solve.survey import Survey
@@ -59,11 +62,23 @@ def solve(  # noqa: PLR0913, PLR0917
     force: Annotated[
         bool, typer.Option("--force", help="Begin even if the disk seems too small.")
     ] = False,
+    cluster: ClusterOption = None,
+    shared: SharedOption = None,
+    only_estimate: Annotated[
+        bool, typer.Option("--estimate", help="Only say what it will take, by a short trial here.")
+    ] = False,
+    cores: Annotated[
+        int | None, typer.Option("--cores", min=1, help="Estimate for a cluster of so many cores.")
+    ] = None,
+    machines: Annotated[
+        int | None, typer.Option("--machines", min=1, help="Of so many machines; of 64 cores each.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Solve a board exactly: every reachable state and its value.
 
-    Stop it with Ctrl-C, and go on with the same command.
+    Stop it with Ctrl-C, and go on with the same command. On a cluster the table is made in the
+    folder --shared, under its own name.
     """
     from lab2048.solve.problem import Problem
     from lab2048.solve.store import checked_kind, default_folder, expanded
@@ -72,8 +87,23 @@ def solve(  # noqa: PLR0913, PLR0917
     if keep not in ("table", "summary"):
         raise ValueError(f"--keep is table or summary, not {keep}")
     checked_kind(values)
+    if only_estimate:
+        show_estimate(problem, values, keep, cores, machines, as_json)
+        return
+    if cores is not None or machines is not None:
+        raise ValueError("--cores and --machines belong to --estimate; a cluster is as it is")
+    if (cluster is None) != (shared is None):
+        raise ValueError("--cluster and --shared DIR, a folder that all machines see, go together")
     folder = default_folder(problem, values) if out is None else expanded(out)
-    found = _solve(problem, folder, values, keep, threads, force)
+    if shared is not None:
+        if out is not None:
+            raise ValueError("on a cluster the table is made in --shared; there is no --out")
+        folder = expanded(shared).absolute() / default_folder(problem, values).name
+    with team_at(cluster, threads) as team:
+        if team is not None:
+            team.check(team.nodes(folder.parent), folder.parent)
+            _say(f"{team.workers} workers on {cluster}")
+        found = _solve(problem, folder, values, keep, threads, force, team)
     if as_json:
         print(json.dumps(found))
     else:
@@ -87,6 +117,7 @@ def _solve(
     keep: str = "table",
     threads: int | None = None,
     force: bool = False,
+    team: Team | None = None,
 ) -> dict[str, Any]:
     """Solve with an estimate before and progress on the way, on stderr."""
     from lab2048.solve.store import FORMAT, MANIFEST, check_folder, is_whole, read_json
@@ -99,13 +130,26 @@ def _solve(
     if manifest is not None and usable and enough and is_whole(folder, manifest):
         _say(f"{problem.name} is already solved")
     else:
-        total = _announce(problem, folder, values, keep, threads or os.cpu_count() or 1, force)
+        workers = (threads or os.cpu_count() or 1) if team is None else team.workers
+        total = _announce(problem, folder, values, keep, workers, force)
     from lab2048.solve.solver import make_table  # compiles kernels
+
+    job = None
+    if team is not None:
+        from lab2048.cluster.solver import FarJob
+
+        job = partial(FarJob, team=team)
 
     try:
         with _layer_progress(total) as progress:
             return make_table(
-                problem, folder, values=values, keep=keep, threads=threads, progress=progress
+                problem,
+                folder,
+                values=values,
+                keep=keep,
+                threads=threads,
+                progress=progress,
+                job=job,
             )
     except KeyboardInterrupt:
         _say("the same command goes on from here")
@@ -125,7 +169,7 @@ def _announce(
     _say(
         f"{problem.name}: {how}{found.states:,} states{why}, about {duration(found.seconds)}, "
         f"{size(found.memory)} of memory and {size(found.disk)} of disk with {threads} "
-        f"thread{'s' * (threads > 1)}"
+        f"core{'s' * (threads > 1)}"
     )
     free, begun = free_space(folder), (folder / PROGRESS).exists()
     if begun:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.arena import Played, play_games, retrace
+from lab2048.arena import Play, Played, play_games, retrace
 from lab2048.board import Table as Slides
 from lab2048.board import Words, rank_at, slide, table
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules
@@ -501,18 +501,19 @@ def make_moves(
     threads: int | None = None,
     progress: Callable[[int], object] = lambda moves: None,
     first: int | None = None,
+    play: Play = play_games,
 ) -> Iterator[Moves]:
     """So many moves of games 0, 1, ... of a player, game by game; the last is cut short.
 
     With `first`, only so many moves of each game count. How many games are played at a time depends
-    on how long those before them were.
+    on how long those before them were. `play` is that of `arena.play_match`.
     """
     left, done, made = size, 0, 0
     while left > 0:
         games = math.ceil(min(left, ROUND) * done / made) if done else FIRST
         numbers = iter(range(done, done + games))
         found = []
-        with closing(play_games(player, numbers, seed, threads)) as playing:
+        with closing(play(player, numbers, seed, threads)) as playing:
             for game in playing:
                 found.append(game)
                 made += len(game.moves[:first])

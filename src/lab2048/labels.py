@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lab2048.arena import Play, play_games
 from lab2048.board import Words
 from lab2048.choice import legal_moves
 from lab2048.data import (
@@ -98,7 +99,16 @@ class Astray(Player):
         return found
 
 
-def write_labels(
+def judged(teacher: Player, boards: Words) -> Floats:
+    """The values of all moves on boards."""
+    return teacher.values_many(boards, np.zeros_like(boards))
+
+
+Judge = Callable[[Player, Words], Floats]
+"""What `judged` does, here or elsewhere."""
+
+
+def write_labels(  # noqa: PLR0913
     path: Path,
     walker: Astray,
     teacher: Player,
@@ -108,18 +118,20 @@ def write_labels(
     seed: int = 1,
     threads: int | None = None,
     progress: Callable[[int], object] = lambda moves: None,
+    play: Play = play_games,
+    judge: Judge = judged,
 ) -> int:
     """Write so many boards of games with what a teacher says about the moves; how many.
 
     The teacher may be the player itself, or put right a player that goes wrong. Only the `first`
-    moves of a game count.
+    moves of a game count. Games are played, and boards judged, here or elsewhere.
     """
     rules = walker.rules
 
     def parts() -> Iterator[Columns]:
-        games = make_moves(walker, size, seed, threads, progress, first)
+        games = make_moves(walker, size, seed, threads, progress, first, play)
         for boards in gathered(game.boards for game in games):
-            values = teacher.values_many(boards, np.zeros_like(boards))
+            values = judge(teacher, boards)
             best = best_of(values, teacher.tie)
             yield columns_of(boards, np.ones(len(values)), values, best)
 

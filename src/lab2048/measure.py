@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lab2048.arena import Played, play_match, retrace
+from lab2048.arena import Play, Played, play_games, play_match, retrace
 from lab2048.game import Board, Direction, Rules
 from lab2048.player import Player
 from lab2048.solve.policy import Layer, check_exact, evaluate_policy
@@ -92,7 +92,7 @@ class Evaluation(NamedTuple):
     games: list[Played]
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913
     player: Player,
     games: int = 100,
     seed: int = 1,
@@ -102,10 +102,11 @@ def evaluate(
     threads: int | None = None,
     journal: Path | None = None,
     progress: Progress = lambda what, done, total: None,
+    play: Play = play_games,
 ) -> Evaluation:
     """Play games of a player and measure them; against perfect play, if there is a table.
 
-    With `exact`, the exact mean score is found as well. `journal` is that of `play_match`.
+    With `exact`, the exact mean score is found as well. `journal` and `play` are of `play_match`.
     `progress` is called with what is being done, how much of it is done, and of how much.
     """
     if table is not None and table.problem != Problem.of(player.rules):
@@ -119,7 +120,9 @@ def evaluate(
     def note(done: int) -> None:
         progress(player.spec, done, games)
 
-    match = play_match(player, games, seed, threads=threads, journal=journal, progress=note)
+    match = play_match(
+        player, games, seed, threads=threads, journal=journal, progress=note, play=play
+    )
     figures: dict[str, Any] = {
         "player": player.spec,
         "board": player.rules.name,

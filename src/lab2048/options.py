@@ -19,6 +19,15 @@ ThreadsOption = Annotated[
     int | None, typer.Option("--threads", min=1, max=1024, help="As many as cores if not given.")
 ]
 
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Work on a Ray cluster: its address, auto, or local for one on this machine.",
+    ),
+]
+
 FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
 
 

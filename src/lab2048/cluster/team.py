@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,19 @@ MOST_LOSSES = 5
 """How often one task may be lost before it is taken for the reason."""
 OBJECT_STORE = 200_000_000
 """Bytes for what tasks return on this machine; everything large is in files."""
+REASONS = {
+    "WorkerCrashedError": "its process ended",
+    "NodeDiedError": "its machine is gone",
+    "LocalRayletDiedError": "Ray has ended on its machine",
+    "OutOfMemoryError": "its machine ran out of memory",
+    "ActorDiedError": "its process ended",
+    "ActorUnavailableError": "it does not answer",
+    "ObjectLostError": "its result was lost",
+    "OwnerDiedError": "its result was lost",
+}
+"""What became of a worker, by the error of Ray."""
+KNOCK_SECONDS = 10.0
+"""How long a cluster may take to answer."""
 REFRESH_SECONDS = 5.0
 """How long the number of workers is taken to be the same."""
 
@@ -36,11 +50,16 @@ def say(text: str) -> None:
     print(f"lab2048: {text}", file=sys.stderr)
 
 
+def reason(error: BaseException) -> str:
+    """An error of Ray in a few words."""
+    return REASONS.get(type(error).__name__, type(error).__name__)
+
+
 # -- the cluster ---------------------------------------------------------------------------------
 
 
 @contextmanager
-def connected(address: str, workers: int | None = None) -> Iterator[Team]:
+def connected(address: str, workers: int | None = None, check: bool = True) -> Iterator[Team]:
     """The workers of a cluster by its address, or of one on this machine for the time being."""
     if find_spec("ray") is None:
         raise ClusterError("--cluster needs Ray; install it with: pip install 'lab2048[cluster]'")
@@ -50,6 +69,8 @@ def connected(address: str, workers: int | None = None) -> Iterator[Team]:
         if os.environ["RAY_AUTH_MODE"] == "token" and "RAY_AUTH_TOKEN_PATH" not in os.environ:
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    else:
+        _knock(address)
     import ray
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
@@ -69,10 +90,24 @@ def connected(address: str, workers: int | None = None) -> Iterator[Team]:
         raise ClusterError(f"there is no Ray cluster to be used at {address}: {first}") from None
     try:
         team = Team(address)
-        team.check_versions()
+        if check:
+            team.check(team.nodes())
         yield team
     finally:
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """A `ClusterError` at once if nobody is there: Ray would try for many minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if address == "auto":
+        return
+    if not colon or not host or not port.isdigit():
+        raise ClusterError(f"a cluster is local, auto or such as 10.0.0.1:6379, not {address!r}")
+    try:
+        socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(f"there is no Ray cluster at {address}: {error}") from None
 
 
 class Node(NamedTuple):
@@ -94,7 +129,6 @@ class Node(NamedTuple):
 def look_around(shared: str | None, mark: str) -> tuple[str, str, str, str, str]:
     """What this machine is like: the task of `Team.nodes`."""
     import platform
-    import socket
 
     import lab2048
     from lab2048.jit import source_digest
@@ -171,12 +205,11 @@ class Team:
             for node, (host, *facts) in zip(alive, answers, strict=True)
         ]
 
-    def check_versions(self, shared: Path | None = None) -> list[Node]:
-        """The machines, or a `ClusterError` if not all of them can do the same work."""
+    def check(self, nodes: Sequence[Node], shared: Path | None = None) -> None:
+        """A `ClusterError` unless all machines can do the same work, in the same folder."""
         import lab2048
         from lab2048.jit import source_digest
 
-        nodes = self.nodes(shared)
         for node in nodes:
             where = f"{node.host} ({node.address})"
             if node.version != lab2048.__version__:
@@ -191,7 +224,6 @@ class Team:
                 )
             if node.shared:
                 raise ClusterError(f"{shared} {node.shared}, says {where}")
-        return nodes
 
     # -- tasks -----------------------------------------------------------------------------------
 
@@ -265,9 +297,9 @@ class Task:
             self._team.losses += 1
             what = f"a worker was lost while at {self._function.__name__}"
             if self._losses > MOST_LOSSES:
-                first = str(error).strip().split("\n")[0][:200]
-                raise ClusterError(f"{what}, for the {self._losses}th time: {first}") from None
-            say(f"{what} ({type(error).__name__}); another does it again")
+                many = f"{what}, {self._losses} times one after the other"
+                raise ClusterError(f"{many} ({reason(error)})") from None
+            say(f"{what} ({reason(error)}); another does it again")
             self.reference = self._begin()
             return False, None
 

@@ -25,6 +25,7 @@ The network sees every board upright (`encoding.turn_upright`), so it plays all 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -128,6 +129,19 @@ class Part(NamedTuple):
     playing: float
     """Seconds."""
     learning: float
+    weights: tuple[int, int]
+    """The oldest and the newest weights that games were played with: after so many chunks."""
+    behind: int = 0
+    """How many chunks had been learnt from since the oldest."""
+
+
+class Games(NamedTuple):
+    """Games that were played on, and what there is to learn from them."""
+
+    lessons: list[Lessons]
+    scores: list[int]
+    """Of those that are over."""
+    weights: tuple[int, int]
 
 
 class StoppedError(Exception):
@@ -175,19 +189,23 @@ class Training:
         temperature, rate = self.settings.at(share)
         marks = [crew.mark() for crew in self.crews]
         try:
-            new, scores = self._play(temperature)
+            games = self.play(temperature)
         except BaseException as error:
             for crew, mark in zip(self.crews, marks, strict=True):
                 crew.go_back(mark)
             if isinstance(error, StoppedError):
-                return Part(0, [], (0.0, 0.0, 0.0), 0.0, 0.0)
+                return Part(0, [], (0.0, 0.0, 0.0), 0.0, 0.0, (self.chunks, self.chunks))
             raise
+        for lessons in games.lessons:
+            self.replay.add(lessons)
+        new, scores = sum(len(lessons.states) for lessons in games.lessons), games.scores
         middle = time.perf_counter()
         if scores:
             mean = float(np.mean(scores))
             self.usual = SLOW * self.usual + (1 - SLOW) * mean if self.usual else mean
             self._rescale()
         losses = self._learn(new, rate)
+        behind = self.chunks - games.weights[0]
         self.chunks += 1
         if self.settings.gate and self.chunks % self.settings.gate == 0:
             self._keep_if_better()
@@ -195,7 +213,7 @@ class Training:
         self.seconds += end - began
         self.moves += new
         self.games += len(scores)
-        return Part(new, scores, losses, middle - began, end - middle)
+        return Part(new, scores, losses, middle - began, end - middle, games.weights, behind)
 
     def _rescale(self) -> None:
         """Let the scale follow the mean score of games; what values mean in points stays."""
@@ -225,25 +243,28 @@ class Training:
 
         return ask
 
-    def _play(self, temperature: float) -> tuple[int, list[int]]:
-        """Play on in all games: how many moves there are to learn from, and scores of games."""
+    def play(self, temperature: float) -> Games:
+        """Play on in all games."""
         network = self._careful()
 
         def work(crew: SelfPlay) -> Lessons:
             torch.set_num_threads(1)  # of this thread
-            crew.searches.scale, crew.usual = self.scale or 1.0, max(1.0, self.usual)
+            crew.searches.scale, crew.usual = self.units
             return crew.play(network, CHUNK, temperature)
 
         with ThreadPoolExecutor(len(self.crews)) as pool:
             found = list(pool.map(work, self.crews))
-        for lessons in found:
-            self.replay.add(lessons)
         scores = [score for crew in self.crews for score in crew.take_scores()]
-        return sum(len(lessons.states) for lessons in found), scores
+        return Games(found, scores, (self.chunks, self.chunks))
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """How many points a value of 1 is, and the mean score, as searches take them."""
+        return self.scale or 1.0, max(1.0, self.usual)
 
     def _learn(self, new: int, rate: float) -> tuple[float, float, float]:
         """Learn from positions at random, as many as new ones ask for; the mean losses."""
-        torch.set_num_threads(len(self.crews))
+        torch.set_num_threads(min(len(self.crews), os.cpu_count() or 1))
         draw = np.random.default_rng((self.settings.seed, self.chunks))
         self.learner.model.train()
         batch = self.settings.batch
@@ -413,4 +434,6 @@ def summary(training: Training, parts: Sequence[Part]) -> Facts:
         "moves_per_second": moves / sum(part.playing for part in parts),
         "learning": sum(part.learning for part in parts)
         / sum(part.playing + part.learning for part in parts),
+        "weights": [min(p.weights[0] for p in parts), max(p.weights[1] for p in parts)],
+        "behind": max(part.behind for part in parts),
     }

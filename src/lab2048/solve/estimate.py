@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lab2048.solve.problem import REACH, Problem
 from lab2048.solve.store import KINDS
 
+if TYPE_CHECKING:
+    from lab2048.solve.making import Packed
+    from lab2048.solve.trial import Rates
+
 SIZES = {
     (2, 2): (110, 67, 10),
-    (2, 3): (21_752, 14_883, 350),
-    (2, 4): (4_980_767, 3_406_686, 12_000),
-    (3, 3): (48_713_519, 31_431_374, 105_000),
+    (2, 3): (21_752, 14_883, 302),
+    (2, 4): (4_980_767, 3_406_686, 18_210),
+    (3, 3): (48_713_519, 31_431_374, 93_061),
     (2, 5): (1_814_373_350, 1_250_559_969, 1_600_000),
     (3, 4): (1_152_817_492_752, 739_648_886_170, 297_784_736),
 }
@@ -44,18 +51,28 @@ class Estimate:
     """While it is being made; the finished table is somewhat smaller."""
 
 
-def estimate(problem: Problem, values: str, threads: int, keep: str = "table") -> Estimate:
-    """What it will take to solve a problem on this machine."""
+def sizes_of(problem: Problem) -> tuple[int, int, int]:
+    """States, afterstates and the states of the largest age, counted or extrapolated."""
+    return SIZES.get(_shape(problem)) or _extrapolated()
+
+
+def _shape(problem: Problem) -> tuple[int, int]:
     rules = problem.rules
-    shape = (min(rules.rows, rules.cols), max(rules.rows, rules.cols))
-    known = shape in SIZES
-    states, afters, largest = SIZES[shape] if known else _extrapolated()
+    return min(rules.rows, rules.cols), max(rules.rows, rules.cols)
+
+
+def estimate(
+    problem: Problem, values: str, threads: int, keep: str = "table", rate: float | None = None
+) -> Estimate:
+    """What it will take to solve a problem on this machine, at a rate that may be known."""
+    rules, known = problem.rules, _shape(problem) in SIZES
+    states, afters, largest = sizes_of(problem)
     stored = KINDS[values].itemsize * states if keep == "table" else 0
     return Estimate(
         states=states,
         known=known,
         exact=known and 0 < rules.p4 < 1 and problem.objective != REACH,
-        seconds=states / _rate(problem, threads),
+        seconds=states / (rate or _rate(problem, threads)),
         memory=BASE_BYTES + WORKING_BYTES * largest,
         disk=int(KEY_BYTES * states) + stored + 4 * afters,
     )
@@ -69,22 +86,110 @@ def _extrapolated() -> tuple[int, int, int]:
 
 
 def _rate(problem: Problem, threads: int) -> float:
-    """States a second; on large boards measured on the first ages, which takes half a second."""
-    from lab2048.solve.crew import Crew
-    from lab2048.solve.layers import Enumeration
-
+    """States a second; on large boards measured on the first ages, which takes two seconds."""
     if problem.rules.cells < 10:
         return USUAL_RATE * threads
-    done = 0
-    with Crew(threads) as crew:
-        layers = Enumeration(problem, crew)
+    return measured_rates(problem, threads, seconds=2.0).both
+
+
+def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rates:
+    """How fast the first ages are solved here, for so long; of layers that are not very small."""
+    from lab2048.solve.crew import Crew
+    from lab2048.solve.layers import Enumeration
+    from lab2048.solve.trial import FirstAges, timed
+    from lab2048.solve.values import Induction
+
+    began, largest = 0.0, 1
+
+    class Trial(FirstAges):
+        """The first ages, until the time is over."""
+
+        def until(self, layer: Packed) -> bool:
+            nonlocal largest
+            largest = max(largest, layer.states)
+            return layer.age > 20 and time.perf_counter() - began > seconds / 3
+
+    identity = {**problem.as_json(), "values": "float64"}
+    with tempfile.TemporaryDirectory(prefix="lab2048-") as folder, Crew(threads) as crew:
+        job = Trial(problem, Path(folder), identity, "table", crew)
+        Enumeration(problem, crew)  # compile, before the time is taken
+        Induction(problem, crew)
         began = time.perf_counter()
-        for layer in layers:
-            done += sum(map(len, layer.states))
-            if time.perf_counter() - began > 0.5:
-                break
-        spent = time.perf_counter() - began
-    return done / spent / 3  # the values take twice as long as the keys
+        return timed(job, lambda step: step.layer > largest / 3)
+
+
+# -- many machines -------------------------------------------------------------------------------
+
+INDEX_BYTES = 32
+"""What a key takes in an index."""
+LISTED = 3.0
+"""Keys that both steps list for each state, on 4x3."""
+HANDED_OUT = 1.15
+"""How much longer tasks take than threads (`lab2048 bench cluster`)."""
+AGE_SECONDS = 0.04
+"""What it takes to hand out the steps of an age, both stages together."""
+WORKER_BYTES = 600_000_000
+"""Memory of a worker: its libraries and kernels, and the shard that it is at."""
+
+
+@dataclass(frozen=True)
+class ClusterEstimate:
+    """What a solve will need on many machines."""
+
+    states: int
+    ages: int
+    largest: int
+    """States of the largest age."""
+    cores: int
+    machines: int
+    core_rate: float
+    """States a second and core, both stages together, as measured here."""
+    seconds: float
+    """If the shared folder keeps up."""
+    memory: int
+    """Of each machine."""
+    disk: int
+    """In the shared folder, at most."""
+    read: int
+    """Bytes that each machine reads from the shared folder."""
+    written: int
+    """And writes."""
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second that the shared folder has to deliver so that nobody waits for it."""
+        return self.machines * (self.read + self.written) / self.seconds
+
+
+def cluster_estimate(
+    problem: Problem, values: str, keep: str, cores: int, machines: int, rates: Rates, threads: int
+) -> ClusterEstimate:
+    """What it will take to solve a problem on a cluster of machines like this one.
+
+    The rates were measured here, with so many threads. Every machine reads every index once.
+    """
+    here = estimate(problem, values, threads, keep, rates.both)
+    states, afters, largest = sizes_of(problem)
+    ages = (1 << problem.rules.cells + 1) - 3
+    core_rate = rates.both / threads
+    indexes = INDEX_BYTES * (states + afters)
+    lists = int(8 * (LISTED * states + states + afters))
+    stored = here.disk
+    workers = math.ceil(cores / machines)
+    peak = INDEX_BYTES * int(largest * (2 + afters / states))
+    return ClusterEstimate(
+        states=states,
+        ages=ages,
+        largest=largest,
+        cores=cores,
+        machines=machines,
+        core_rate=core_rate,
+        seconds=HANDED_OUT * states / (core_rate * cores) + AGE_SECONDS * ages,
+        memory=peak + WORKER_BYTES * workers,
+        disk=stored + 2 * peak,
+        read=indexes + (lists + stored) // machines,
+        written=(indexes + lists + stored) // machines,
+    )
 
 
 def free_space(folder: Path) -> int:

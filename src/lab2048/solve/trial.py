@@ -29,8 +29,9 @@ class Rates(NamedTuple):
 class FirstAges(Job):
     """A solve that ends at an age. Values begin there with 0, and take as long as others."""
 
-    until: Callable[[Packed], bool]
-    """Whether a layer is to be the last."""
+    def until(self, layer: Packed) -> bool:
+        """Whether a layer is to be the last."""
+        raise NotImplementedError
 
     def enumerate(
         self,

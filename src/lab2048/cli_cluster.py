@@ -1,0 +1,193 @@
+"""The commands and options about clusters: cluster check, and what a solve takes on one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lab2048.options import JsonOption
+from lab2048.wording import duration, size
+
+if TYPE_CHECKING:
+    from lab2048.arena import Play
+    from lab2048.cluster.team import Node, Team
+    from lab2048.labels import Judge
+    from lab2048.solve.problem import Problem
+
+app = typer.Typer(help="Work on a Ray cluster.")
+
+SharedOption = Annotated[
+    Path | None,
+    typer.Option("--shared", metavar="DIR", help="A folder that all machines see at this path."),
+]
+MACHINE_CORES = 64
+"""Cores of a machine, unless it is said how many machines there are."""
+
+
+@app.callback(invoke_without_command=True)
+def root(context: typer.Context) -> None:
+    """Work on a Ray cluster: docs/cluster.md says how one is started."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def check(
+    address: Annotated[
+        str, typer.Argument(help="Where it is, such as 10.0.0.1:6379; auto; or local.")
+    ],
+    shared: SharedOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a cluster has, and whether a long job may be started on it."""
+    from lab2048.cluster.team import ClusterError, connected
+
+    with connected(address, check=False) as team:
+        nodes = team.nodes(shared)
+        try:
+            team.check(nodes, shared)
+        except ClusterError as error:
+            wrong = str(error)
+        else:
+            wrong = ""
+    if as_json:
+        print(json.dumps({"nodes": [node._asdict() for node in nodes], "wrong": wrong or None}))
+    else:
+        _show(nodes, shared)
+    if wrong:
+        raise ClusterError(wrong)
+    if not as_json:
+        print("All machines can do the same work.")
+
+
+def _show(nodes: list[Node], shared: Path | None) -> None:
+    """A table of the machines."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("machine", "address")
+    for name in ("cores", "memory"):
+        table.add_column(name, justify="right")
+    for name in ("lab2048", "source", "python"):
+        table.add_column(name)
+    if shared is not None:
+        table.add_column("shared folder")
+    for node in nodes:
+        seen = [node.shared or "there"] if shared is not None else []
+        numbers = str(node.cores), size(node.memory)
+        versions = node.version, node.source[:8], node.python
+        table.add_row(node.host, node.address, *numbers, *versions, *seen)
+    Console().print(table)
+    cores, memory = sum(node.cores for node in nodes), sum(node.memory for node in nodes)
+    plural = "s" * (len(nodes) > 1)
+    print(f"{len(nodes)} machine{plural}, {cores} cores, {size(memory)} of memory for workers")
+
+
+# -- work for a team -----------------------------------------------------------------------------
+
+
+@contextmanager
+def team_at(address: str | None, workers: int | None = None) -> Iterator[Team | None]:
+    """The team at an address; None if there is no address, and this machine does the work."""
+    if address is None:
+        yield None
+        return
+    from lab2048.cluster.team import connected
+
+    with connected(address, workers) as team:
+        yield team
+
+
+def player_on(team: Team | None) -> Play:
+    """How games are played: here, or by a team."""
+    from lab2048.arena import play_games
+
+    if team is None:
+        return play_games
+    from lab2048.cluster.playing import far_games
+
+    return partial(far_games, team)
+
+
+def judge_on(team: Team | None) -> Judge:
+    """How boards are judged: here, or by a team."""
+    from lab2048.labels import judged
+
+    if team is None:
+        return judged
+    from lab2048.cluster.playing import far_judged
+
+    return partial(far_judged, team)
+
+
+# -- what it takes -------------------------------------------------------------------------------
+
+
+def show_estimate(
+    problem: Problem, values: str, keep: str, cores: int | None, machines: int | None, as_json: bool
+) -> None:
+    """Print what a solve takes: here, or on a cluster of so many cores."""
+    from lab2048.solve.estimate import cluster_estimate, estimate, measured_rates
+
+    threads = os.cpu_count() or 1
+    print("measuring for some seconds how fast this machine is", file=sys.stderr)
+    rates = measured_rates(problem, threads)
+    if cores is None:
+        here = estimate(problem, values, threads, keep, rates.both)
+        facts: dict[str, Any] = {**asdict(here), "threads": threads}
+    else:
+        nodes = machines or max(1, -(-cores // MACHINE_CORES))
+        far = cluster_estimate(problem, values, keep, cores, nodes, rates, threads)
+        facts = {**asdict(far), "bandwidth": far.bandwidth}
+    facts["measured"] = {**rates._asdict(), "threads": threads}
+    if as_json:
+        print(json.dumps({"board": problem.rules.name, "objective": problem.goal, **facts}))
+        return
+    print(
+        f"{problem.name}, an estimate from {rates.states:,} states that were solved here just now"
+    )
+    for name, text in _rows(facts, threads):
+        print(f"  {name:12} {text}")
+
+
+def _rows(facts: dict[str, Any], threads: int) -> list[tuple[str, str]]:
+    """An estimate, for people."""
+    rates = facts["measured"]
+    speed = f"{rates['enumerate'] / 1e6:.1f} M states/s for the states, "
+    speed += f"{rates['values'] / 1e6:.1f} for the values, with {threads} threads"
+    rows = [("measured", speed)]
+    if "machines" not in facts:
+        return [
+            *rows,
+            ("states", f"{facts['states']:,}"),
+            ("time", f"{duration(facts['seconds'])} with {threads} threads"),
+            ("memory", size(facts["memory"])),
+            ("disk", size(facts["disk"])),
+        ]
+    machines = f"{facts['machines']} machine{'s' * (facts['machines'] > 1)}"
+    wait = duration(facts["machines"] * (facts["read"] + facts["written"]) / 1e10)
+    return [
+        *rows,
+        ("states", f"{facts['states']:,} of {facts['ages']:,} ages, {facts['largest']:,} at most"),
+        ("time", f"{duration(facts['seconds'])} on {facts['cores']} cores like these, {machines}"),
+        ("memory", f"{size(facts['memory'])} a machine"),
+        ("disk", f"{size(facts['disk'])} in the shared folder, at most"),
+        (
+            "network",
+            f"{size(facts['read'])} read and {size(facts['written'])} written by each machine",
+        ),
+        (
+            "",
+            f"{size(facts['bandwidth'])}/s in all, so that nobody waits; at 10 GB/s it takes "
+            f"{wait}",
+        ),
+    ]

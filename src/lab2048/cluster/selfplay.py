@@ -1,0 +1,167 @@
+"""Self-play by actors of a team, for a learner that stays one process.
+
+Every actor plays some games at a time, with the newest weights there are when it begins, and
+returns what there is to learn from them and where its games are then. It has nothing else: an actor
+that is lost is started again, and plays the same moves once more. The learner does not wait for all
+of them, so that games are played while it learns; they say which weights they were played with.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+from lab2048.cluster.team import ClusterError, Team, reason, say
+from lab2048.learn.files import Tensors
+from lab2048.learn.forest import Network
+from lab2048.learn.learner import asked, load_model, model_tensors
+from lab2048.learn.selfplay import Lessons, SelfPlay, Settings
+from lab2048.learn.tower import frozen
+from lab2048.learn.zero import CHUNK, Games, StoppedError, Training
+
+MOST_LOSSES = 20
+"""How often actors may be lost in a row."""
+LOOK_SECONDS = 0.5
+"""How long it may take to notice that the training is to stop."""
+
+
+class Order(NamedTuple):
+    """What an actor is to do."""
+
+    tensors: Tensors
+    """Where its games are."""
+    begun: int
+    units: tuple[float, float]
+    temperature: float
+    version: int
+    """Of the weights: after so many chunks."""
+
+
+class Result(NamedTuple):
+    """What an actor has done."""
+
+    lessons: Lessons
+    scores: list[int]
+    tensors: Tensors
+    begun: int
+    version: int
+
+
+class Actor:
+    """Plays games."""
+
+    def __init__(self, settings: Settings, games: int, seed: int) -> None:
+        torch.set_num_threads(1)
+        self._crew = SelfPlay(settings, games, seed)
+        self._settings, self._version = settings, -1
+        self._network: Network | None = None
+
+    def play(self, order: Order, weights: Tensors) -> Result:
+        """Play on."""
+        if self._network is None or order.version != self._version:
+            model = self._settings.build()
+            load_model(model, weights)
+            self._network = asked(frozen(model), self._settings.rules, torch.device("cpu"))
+            self._version = order.version
+        crew = self._crew
+        crew.last = []
+        crew.load(writable(order.tensors), "", order.begun)
+        crew.searches.scale, crew.usual = order.units
+        lessons = crew.play(self._network, CHUNK, order.temperature)
+        return Result(lessons, crew.take_scores(), crew.tensors(), crew.begun, order.version)
+
+    def process(self) -> int:
+        """The number of its process."""
+        import os
+
+        return os.getpid()
+
+
+def writable(tensors: Tensors) -> Tensors:
+    """Copies of what came from elsewhere, which must not be changed."""
+    return {name: each.copy() for name, each in tensors.items()}
+
+
+class FarTraining(Training):
+    """A training whose games are played by actors."""
+
+    def __init__(
+        self, settings: Settings, device: torch.device, actors: int, *, team: Team
+    ) -> None:
+        super().__init__(settings, device, actors)
+        import ray
+
+        self._ray: Any = ray
+        self.team = team
+        kind = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=0)(Actor)
+        games = self.crews[0].state.shape[1]
+        self.actors: list[Any] = [kind.remote(settings, games, crew.seed) for crew in self.crews]
+        self._under_way: dict[Any, tuple[int, Order]] = {}
+        self._weights: tuple[int, Any] = (-1, None)
+
+    def play(self, temperature: float) -> Games:
+        """As many results of actors as there are, whoever has them first."""
+        if not self._under_way:
+            for number, crew in enumerate(self.crews):
+                self._begin(number, self._order(crew.tensors(), crew.begun, temperature))
+        found: list[tuple[int, Result]] = []
+        losses = 0
+        while len(found) < len(self.actors):
+            if self.stopped:
+                raise StoppedError
+            ready, _ = self._ray.wait([*self._under_way], num_returns=1, timeout=LOOK_SECONDS)
+            for reference in ready:
+                number, order = self._under_way.pop(reference)
+                result = self._result(reference)
+                if result is None:
+                    losses += 1
+                    if losses > MOST_LOSSES:
+                        raise ClusterError("actors are lost again and again; is there memory left?")
+                    self._begin(number, order)
+                else:
+                    found.append((number, result))
+                    again = self._order(result.tensors, result.begun, temperature)
+                    self._begin(number, again)
+        return self._taken(found)
+
+    def _taken(self, found: list[tuple[int, Result]]) -> Games:
+        """What there is to learn from results; from now on games are where they say."""
+        for number, result in found:
+            self.crews[number].load(writable(result.tensors), "", result.begun)
+        versions = [result.version for _, result in found]
+        return Games(
+            [result.lessons for _, result in found],
+            [score for _, result in found for score in result.scores],
+            (min(versions), max(versions)),
+        )
+
+    def _order(self, tensors: Tensors, begun: int, temperature: float) -> Order:
+        return Order(tensors, begun, self.units, temperature, self.chunks)
+
+    def _begin(self, number: int, order: Order) -> None:
+        """Have an actor play, with the newest weights."""
+        if self._weights[0] != self.chunks:
+            self._weights = self.chunks, self._ray.put(model_tensors(self.learner.model))
+        newest = order._replace(version=self.chunks, units=self.units)
+        reference = self.actors[number].play.remote(newest, self._weights[1])
+        self._under_way[reference] = number, order
+
+    def _result(self, reference: Any) -> Result | None:
+        """What an actor has done; None if it was lost."""
+        exceptions = self._ray.exceptions
+        try:
+            result: Result = self._ray.get(reference)
+        except exceptions.RayTaskError as error:
+            raise error.cause from None
+        except (exceptions.RayActorError, exceptions.ObjectLostError) as error:
+            self.team.losses += 1
+            say(f"an actor was lost ({reason(error)}); it is started again, and plays again")
+            return None
+        return result
+
+
+def far_training(team: Team) -> Any:
+    """The training that a team does, to be made as `learn.zero.Training` is."""
+    return partial(FarTraining, team=team)

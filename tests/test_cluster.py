@@ -1,0 +1,361 @@
+"""Work on a cluster: several machines of Ray here, some of which are lost on the way."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lab2048
+from lab2048.arena import play_games
+from lab2048.cluster import layers, playing, shards, team, values
+from lab2048.cluster.solver import FarJob
+from lab2048.game import Rules
+from lab2048.jit import cache_folder
+from lab2048.players import make_player
+from lab2048.solve.problem import Problem
+from lab2048.solve.solver import make_table
+from lab2048.solve.store import BLOCKS, KEYS, MANIFEST, SHARDS, VALUES
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+LARGE = 15_000
+"""Layers of 4x2 with more states are handed out."""
+
+
+@pytest.fixture(scope="module")
+def far(tmp_path_factory):
+    """Two machines of one core each, as Ray sees them."""
+    before = dict(os.environ)
+    os.environ.update(
+        RAY_AUTH_MODE="token",
+        RAY_AUTH_TOKEN=secrets.token_hex(32),
+        RAY_USAGE_STATS_ENABLED="0",
+        LAB2048_HOME=str(cache_folder().parent.parent),
+    )
+    from ray import cloudpickle
+    from ray.cluster_utils import Cluster
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **SMALL})
+    cluster.add_node(num_cpus=1, **SMALL)
+    yield cluster
+    cluster.shutdown()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+SMALL = {"object_store_memory": 10**8, "include_dashboard": False}
+
+
+@pytest.fixture(scope="module")
+def crowd(far):
+    """The team of the machines."""
+    with team.connected(far.address) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    """4x2 solved by threads."""
+    folder = tmp_path_factory.mktemp("local") / "table"
+    make_table("4x2", folder)
+    return folder
+
+
+@pytest.fixture
+def small_shards(monkeypatch):
+    """Layers of 4x2 are cut into several shards."""
+    monkeypatch.setattr(layers, "LEAST", 2_000)
+    monkeypatch.setattr(layers, "MOST", 3_000)
+
+
+def assert_same(folder, other):
+    for name in (KEYS, BLOCKS, VALUES, MANIFEST):
+        assert (folder / name).read_bytes() == (other / name).read_bytes(), name
+    assert not (folder / SHARDS).exists()
+
+
+def dying(function, mark, *args):
+    """A task that kills its worker the first time, when it has done all and told nobody."""
+    result = function(*args)
+    if not os.path.exists(mark):
+        with open(mark, "w"):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return result
+
+
+def doomed(function, mark, *args):
+    """A task that ends Ray on its machine, if that is the one that is to be lost."""
+    if "DOOMED" in os.environ and not os.path.exists(mark):
+        Path(mark).touch()
+        os.kill(os.getppid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+    for _ in range(100):  # all machines are to have work
+        if os.path.exists(mark):
+            break
+        time.sleep(0.1)
+    return function(*args)
+
+
+def patched(monkeypatch, module, name, task):
+    """Put a task in the place of another, by the same name."""
+    task.__name__ = name
+    monkeypatch.setattr(module, name, task)
+
+
+def dies_once(monkeypatch, module, name, mark):
+    """Let one of the tasks of a module kill its worker."""
+    patched(monkeypatch, module, name, partial(dying, getattr(module, name), str(mark)))
+
+
+# -- solve -------------------------------------------------------------------------------------
+
+
+def test_a_table_is_the_same_though_a_worker_and_a_machine_are_lost(
+    far, crowd, local, small_shards, tmp_path, monkeypatch, capsys
+):
+    """A whole machine while keys are merged, a worker while they are valued."""
+    machine = far.add_node(num_cpus=1, env_vars={"DOOMED": "1"}, **SMALL)
+    patched(monkeypatch, shards, "move", partial(doomed, shards.move, str(tmp_path / "gone")))
+    dies_once(monkeypatch, shards, "value_states", tmp_path / "mark")
+    job = partial(FarJob, team=crowd, large=LARGE)
+    make_table("4x2", tmp_path / "table", job=job)
+    far.remove_node(machine, allow_graceful=False)
+    assert_same(tmp_path / "table", local)
+    told = capsys.readouterr().err
+    assert "lost while at value_states (its process ended); another does it again" in told
+    assert "(its machine is gone)" in told
+
+
+def test_even_shards_fill_the_index_in_a_step_of_their_own(
+    crowd, local, small_shards, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(values, "UNEVEN", 0)
+    job = partial(FarJob, team=crowd, large=LARGE)
+    make_table("4x2", tmp_path / "table", job=job)
+    assert_same(tmp_path / "table", local)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [Problem.of("2x3", p4=1.0), Problem.of("2x3", objective="reach:64")],
+    ids=lambda problem: problem.name,
+)
+def test_other_objectives_and_rounded_values_too(crowd, tmp_path, monkeypatch, problem):
+    """With 4s alone every second layer is empty; rounded values are carried along in files."""
+    monkeypatch.setattr(layers, "LEAST", 20)
+    monkeypatch.setattr(layers, "MOST", 40)
+    here, there = tmp_path / "here", tmp_path / "there"
+    make_table(problem, here, values="float32")
+    job = partial(FarJob, team=crowd, large=100)
+    make_table(problem, there, values="float32", job=job)
+    assert_same(there, here)
+
+
+DRIVER = """
+import sys
+from functools import partial
+from lab2048.cluster import layers, team
+from lab2048.cluster.solver import FarJob
+from lab2048.solve.solver import make_table
+layers.LEAST, layers.MOST = 2_000, 3_000
+address, folder, stage = sys.argv[1:]
+def tell(step):
+    if step.stage == stage and step.layer > 15_000:
+        print(step.age, flush=True)
+with team.connected(address) as crowd:
+    make_table("4x2", folder, job=partial(FarJob, team=crowd, large=15_000), progress=tell)
+"""
+
+
+def drive(address, folder, stage):
+    command = [sys.executable, "-c", DRIVER, address, str(folder), stage]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_driver_that_was_killed_is_resumed(far, local, tmp_path):
+    """Whatever its workers were at: the same command goes on, and one without a cluster too."""
+    folder = tmp_path / "table"
+    for stage in ("enumerate", "values"):
+        with drive(far.address, folder, stage) as driver:
+            for _ in range(3):
+                assert driver.stdout.readline()
+            driver.kill()
+        assert (folder / "progress.json").exists() and not (folder / MANIFEST).exists()
+    make_table("4x2", folder)
+    assert_same(folder, local)
+
+
+def full(function, mark, *args):
+    """A task for which there is no room the first time."""
+    if not os.path.exists(mark):
+        Path(mark).touch()
+        raise OSError(28, "No space left on device", str(args[-1]))
+    return function(*args)
+
+
+def test_a_full_folder_is_told_and_the_work_goes_on(
+    crowd, local, small_shards, tmp_path, monkeypatch
+):
+    task = partial(full, shards.value_states, str(tmp_path / "mark"))
+    patched(monkeypatch, shards, "value_states", task)
+    job = partial(FarJob, team=crowd, large=LARGE)
+    with pytest.raises(OSError, match="make room and run the command again: it goes on"):
+        make_table("4x2", tmp_path / "table", job=job)
+    make_table("4x2", tmp_path / "table", job=job)
+    assert_same(tmp_path / "table", local)
+
+
+def test_a_task_that_is_always_lost_is_the_reason(crowd, tmp_path, capsys):
+    with pytest.raises(team.ClusterError, match="lost while at _exit, 6 times"):
+        crowd.run(os._exit, [(1,)])
+    assert capsys.readouterr().err.count("another does it again") == team.MOST_LOSSES
+
+
+# -- evaluate, data ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", ["expectimax:depth=1", "random"])
+def test_games_are_those_of_one_machine(crowd, tmp_path, monkeypatch, spec, capsys):
+    dies_once(monkeypatch, playing, "play_block", tmp_path / "mark")
+    player = make_player(spec, Rules(3, 3))
+    here = sorted(play_games(player, iter(range(60)), 7), key=lambda game: game.index)
+    there = sorted(playing.far_games(crowd, player, iter(range(60)), 7), key=lambda g: g.index)
+    assert here == there
+    assert "a worker was lost while at play_block" in capsys.readouterr().err
+
+
+def test_boards_are_judged_as_on_one_machine(crowd):
+    from lab2048.labels import Astray, judged
+
+    player = make_player("greedy", Rules(3, 3))
+    boards = np.array([0x123, 0x100200, 0x112233, 0x1], np.uint64)
+    there = playing.far_judged(crowd, player, boards)
+    np.testing.assert_array_equal(there, judged(player, boards))
+    astray = Astray(Rules(3, 3), player, 0.5)
+    games = [
+        list(play(astray, iter(range(8)), 3, 1))
+        for play in (play_games, partial(playing.far_games, crowd))
+    ]
+    assert sorted(games[0], key=lambda g: g.index) == sorted(games[1], key=lambda g: g.index)
+
+
+def test_a_player_that_is_another_elsewhere_is_refused():
+    recipe = playing.Recipe.of(make_player("greedy", Rules(3, 3)))
+    with pytest.raises(team.ClusterError, match="greedy is not the same on all machines"):
+        playing.made(recipe._replace(identity="another"))
+
+
+# -- self-play ---------------------------------------------------------------------------------
+
+
+def test_self_play_goes_on_though_an_actor_is_killed(crowd, capsys):
+    pytest.importorskip("torch")
+    import torch
+
+    from lab2048.cluster.selfplay import FarTraining
+    from lab2048.learn.selfplay import Settings
+
+    settings = Settings.of(Rules(2, 2), "tiny", simulations=4, games=16)
+    training = FarTraining(settings, torch.device("cpu"), 2, team=crowd)
+    parts = [training.chunk(0.0) for _ in range(3)]
+    victim = crowd._ray.get(training.actors[0].process.remote())
+    os.kill(victim, signal.SIGKILL)
+    parts += [training.chunk(0.5) for _ in range(4)]
+    assert "an actor was lost" in capsys.readouterr().err
+    assert all(part.moves > 0 for part in parts) and training.chunks == 7
+    versions = [part.weights for part in parts]
+    assert versions[0] == (0, 0) and all(0 <= a <= b <= n for n, (a, b) in enumerate(versions))
+    assert any(part.behind > 0 for part in parts[1:])
+    training.stopped = True
+    assert training.chunk(0.5).moves == 0
+    crews = [crew.tensors() for crew in training.crews]
+    again = FarTraining(settings, torch.device("cpu"), 2, team=crowd)
+    again.resume(training.facts, training.tensors())
+    for crew, before in zip(again.crews, crews, strict=True):
+        np.testing.assert_array_equal(crew.state, before["state"])
+
+
+def test_an_actor_plays_the_same_again():
+    """What an actor does depends on its order and the weights alone."""
+    pytest.importorskip("torch")
+    from lab2048.cluster.selfplay import Actor, Order
+    from lab2048.learn.learner import model_tensors
+    from lab2048.learn.selfplay import SelfPlay, Settings
+
+    settings = Settings.of(Rules(2, 2), "tiny", simulations=4, games=16)
+    crew, weights = SelfPlay(settings, 8, 5), model_tensors(settings.build())
+    order = Order(crew.tensors(), crew.begun, (1.0, 1.0), 0.5, 0)
+    first, second = Actor(settings, 8, 5), Actor(settings, 8, 5)
+    one = first.play(order, weights)
+    first.play(order._replace(tensors=one.tensors, begun=one.begun), weights)
+    again, other = first.play(order, weights), second.play(order, weights)
+    for result in (again, other):
+        np.testing.assert_array_equal(result.tensors["state"], one.tensors["state"])
+        for a, b in zip(result.lessons, one.lessons, strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert result.scores == one.scores
+
+
+# -- the cluster -------------------------------------------------------------------------------
+
+
+def test_machines_with_another_version_are_refused(far, crowd, tmp_path):
+    package = Path(lab2048.__file__).parent
+    shutil.copytree(package, tmp_path / "lab2048", ignore=shutil.ignore_patterns("__pycache__"))
+    first = tmp_path / "lab2048" / "__init__.py"
+    text = first.read_text()
+    assert f'"{lab2048.__version__}"' in text
+    first.write_text(text.replace(f'"{lab2048.__version__}"', '"9.8.7"'))
+    machine = far.add_node(num_cpus=1, env_vars={"PYTHONPATH": str(tmp_path)}, **SMALL)
+    wanted = f"has lab2048 9.8.7, and this machine {lab2048.__version__}"
+    try:
+        with pytest.raises(team.ClusterError, match=wanted):
+            crowd.check(crowd.nodes())
+        first.write_text(text + "\n# one line more\n")
+        far.remove_node(machine)
+        machine = far.add_node(num_cpus=1, env_vars={"PYTHONPATH": str(tmp_path)}, **SMALL)
+        with pytest.raises(team.ClusterError, match="but not the same source"):
+            crowd.check(crowd.nodes())
+    finally:
+        far.remove_node(machine)
+
+
+def test_a_check_says_what_there_is(far, tmp_path):
+    command = [sys.executable, "-m", "lab2048", "cluster", "check", far.address]
+    command += ["--shared", str(tmp_path / "shared")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "All machines can do the same work." in done.stdout and "there" in done.stdout
+    assert not list((tmp_path / "shared").iterdir())
+
+
+def test_a_folder_that_is_not_the_same_is_noticed(tmp_path):
+    assert team.look_around(str(tmp_path / "none"), "mark")[-1] == "is not here"
+    assert team.look_around(str(tmp_path), "mark")[-1] == "is not the same folder here"
+    (tmp_path / "mark").touch()
+    assert team.look_around(str(tmp_path), "mark")[-1] == ""
+
+
+def test_a_cluster_that_is_not_there():
+    with (
+        pytest.raises(team.ClusterError, match=r"no Ray cluster at 127\.0\.0\.1:9: .*refused"),
+        team.connected("127.0.0.1:9"),
+    ):
+        pass
+    for wrong in ("somewhere", "host:port", ":6379"):
+        with (
+            pytest.raises(team.ClusterError, match=r"local, auto or such as 10\.0\.0\.1:6379"),
+            team.connected(wrong),
+        ):
+            pass

@@ -71,16 +71,18 @@ def check(
 
 def _show(nodes: list[Node], shared: Path | None) -> None:
     """A table of the machines."""
+    from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("machine", "address")
+    table = Table("machine", box=SIMPLE)
+    table.add_column("address", no_wrap=True)
     for name in ("cores", "memory"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for name in ("lab2048", "source", "python"):
-        table.add_column(name)
+        table.add_column(name, no_wrap=True)
     if shared is not None:
-        table.add_column("shared folder")
+        table.add_column("folder")
     for node in nodes:
         seen = [node.shared or "there"] if shared is not None else []
         numbers = str(node.cores), size(node.memory)

@@ -87,7 +87,10 @@ def connected(address: str, workers: int | None = None, check: bool = True) -> I
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         first = str(error).strip().split("\n")[0][:200]
-        raise ClusterError(f"there is no Ray cluster to be used at {address}: {first}") from None
+        raise ClusterError(
+            f"the Ray cluster at {address} does not let us in: {first} (is it the same Ray and "
+            "Python, and is its token here? docs/cluster.md)"
+        ) from None
     try:
         team = Team(address)
         if check:

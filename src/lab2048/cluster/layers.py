@@ -127,8 +127,7 @@ class FarEnumeration:
                 self.age += 2
                 moving = self._move()  # before this layer is written: nobody is to wait for that
                 yield layer
-        finally:
-            moving.cancel()
+        finally:  # whoever wants no more leaves the next step undone: nobody looks at it
             self._files.clear()
 
     def _is_more(self) -> bool:
@@ -213,11 +212,6 @@ class Merging:
     def lists(self) -> list[Listed]:
         """The lists that came of the shards."""
         return [Listed(self._out(part, -1), each.places) for part, each in enumerate(self.made)]
-
-    def cancel(self) -> None:
-        """Do not wait for it any more."""
-        for task in self._tasks:
-            task.cancel()
 
     def _out(self, part: int, which: int) -> str:
         return str(self._tasks[part].args[which].path)

@@ -240,23 +240,19 @@ class Team:
         """The same, each result as soon as it is there; so many are under way at a time."""
         coming = iter(jobs)
         running: dict[Any, Task] = {}
-        try:
-            while True:
-                for job in islice(coming, ahead - len(running)):
-                    task = self.begin(function, *job)
-                    running[task.reference] = task
-                if not running:
-                    return
-                (ready, *_), _ = self._ray.wait(list(running), num_returns=1)
-                task = running.pop(ready)
-                done, result = task.outcome()
-                if done:
-                    yield result
-                else:
-                    running[task.reference] = task
-        finally:
-            for task in running.values():
-                task.cancel()
+        while True:
+            for job in islice(coming, ahead - len(running)):
+                task = self.begin(function, *job)
+                running[task.reference] = task
+            if not running:
+                return
+            (ready, *_), _ = self._ray.wait(list(running), num_returns=1)
+            task = running.pop(ready)
+            done, result = task.outcome()
+            if done:
+                yield result
+            else:
+                running[task.reference] = task
 
     def begin(self, function: Callable[..., Any], *args: Any) -> Task:
         """Have a function called on some worker meanwhile."""
@@ -271,7 +267,10 @@ class Team:
 
 
 class Task:
-    """A function that is called on some worker, and again on another if that one is lost."""
+    """A function that is called on some worker, and again on another if that one is lost.
+
+    Nothing is ever cancelled: a task that ends at that very moment makes Ray 2.60 end the driver.
+    """
 
     def __init__(self, team: Team, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self._team, self._function, self.args = team, function, args
@@ -306,19 +305,10 @@ class Task:
             self.reference = self._begin()
             return False, None
 
-    def cancel(self) -> None:
-        """Do not wait for it any more."""
-        self._team._ray.cancel(self.reference, force=False)
-
 
 def results(tasks: Sequence[Task]) -> list[Any]:
-    """Wait for all tasks, or cancel what is left of them if one fails."""
-    try:
-        return [task.result() for task in tasks]
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        raise
+    """Wait for all tasks."""
+    return [task.result() for task in tasks]
 
 
 def call(function: Callable[..., Any], *args: Any) -> Any:

@@ -27,7 +27,7 @@ THREADS = os.cpu_count() or 1
 class First(FirstAges):
     """The first ages of 4x3."""
 
-    def until(self, layer: Packed) -> bool:
+    def is_last(self, layer: Packed) -> bool:
         """Whether a layer is to be the last."""
         return layer.states > LAST
 

@@ -27,7 +27,7 @@ WORKERS = 2
 class Trial(FirstAges):
     """The first ages by threads."""
 
-    def until(self, layer: Packed) -> bool:
+    def is_last(self, layer: Packed) -> bool:
         """Whether a layer is to be the last."""
         return layer.states > BEYOND
 

@@ -104,7 +104,7 @@ def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rate
     class Trial(FirstAges):
         """The first ages, until the time is over."""
 
-        def until(self, layer: Packed) -> bool:
+        def is_last(self, layer: Packed) -> bool:
             nonlocal largest
             largest = max(largest, layer.states)
             return layer.age > 20 and time.perf_counter() - began > seconds / 3

@@ -220,6 +220,10 @@ class Job:
         """Write the keys of all layers."""
         self.enumerate(self.by_threads(), progress)
 
+    def is_last(self, layer: Packed) -> bool:
+        """Whether to end with a layer, though more may follow."""
+        return False
+
     def by_threads(self) -> Layers:
         """The enumeration by the crew."""
         layers = Enumeration(self.problem, self.crew)
@@ -253,6 +257,8 @@ class Job:
                         writer.write(packing.popleft())
                     done += layer.states
                     progress(Step("enumerate", layer.age, layer.states, done, None))
+                    if self.is_last(layer):
+                        break
                     if until(layer):
                         finished = False
                         break

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lab2048.solve.making import LayerReader, Packed, ValueWriter
-from lab2048.solve.solver import Job, Layers, Progress, Step
+from lab2048.solve.making import LayerReader, ValueWriter
+from lab2048.solve.solver import Job, Progress, Step
 
 
 class Rates(NamedTuple):
@@ -27,28 +27,7 @@ class Rates(NamedTuple):
 
 
 class FirstAges(Job):
-    """A solve that ends at an age. Values begin there with 0, and take as long as others."""
-
-    def until(self, layer: Packed) -> bool:
-        """Whether a layer is to be the last."""
-        raise NotImplementedError
-
-    def enumerate(
-        self,
-        layers: Layers,
-        progress: Progress,
-        until: Callable[[Packed], bool] = lambda layer: False,
-    ) -> None:
-        """Write the keys of layers up to the last."""
-        last = False
-
-        def is_last(layer: Packed) -> bool:
-            nonlocal last
-            last = self.until(layer)
-            return last or until(layer)
-
-        super().enumerate(layers, progress, is_last)
-        self.record.data["enumerated"] |= last
+    """A solve that ends where `is_last` says. Values begin there with 0, and take as long."""
 
     def value_all(self, reader: LayerReader, writer: ValueWriter, progress: Progress) -> None:
         """Value all layers but the last two, which are worth nothing."""

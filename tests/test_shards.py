@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lab2048.cluster.checksum import joined_crc
 from lab2048.cluster.layers import File, even_cuts, parts_for, pieces_of
 from lab2048.cluster.shards import Out, Room, load, put, put_at
-from lab2048.cluster.values import REGIONS, planned
+from lab2048.cluster.values import REGIONS, longest, planned
 from lab2048.solve.estimate import cluster_estimate, estimate
 from lab2048.solve.problem import Problem
 from lab2048.solve.store import PackedAfters, pack_afters
@@ -63,7 +63,7 @@ def test_shards_are_of_about_the_same_weight():
     [(10, 2, 1), (400_000, 8, 4), (1_500_000, 2, 2), (4_000_000, 2, 4), (298_000_000, 256, 512)],
 )
 def test_the_number_of_shards(keys, workers, parts):
-    assert parts_for(keys, workers) == parts
+    assert parts_for(keys, workers, 1_000_000) == parts
 
 
 class Fake:
@@ -82,10 +82,13 @@ class Fake:
 @given(
     st.lists(st.integers(0, REGIONS * 16 - 1), min_size=1, max_size=200, unique=True).map(sorted),
     st.integers(1, 7),
+    st.integers(1, 4),
 )
-def test_a_plan_has_every_key_once_and_no_region_in_two_places(tmp_path_factory, keys, parts):
+def test_a_plan_has_every_key_once_and_no_region_in_two_places(
+    tmp_path_factory, keys, parts, workers
+):
     path = str(tmp_path_factory.mktemp("plan") / "index")
-    plan = planned(Fake(keys), Out(path, None), parts, 4)
+    plan = planned(Fake(keys), Out(path, None), parts, workers, 4)
     for lots in filter(None, (plan.shards, plan.fillers)):
         assert [lot.begin for lot in lots[1:]] == [lot.end for lot in lots[:-1]]
         assert (lots[0].begin, lots[-1].end) == (0, len(keys))
@@ -94,6 +97,18 @@ def test_a_plan_has_every_key_once_and_no_region_in_two_places(tmp_path_factory,
         first, end = lot.place.regions
         assert all(first <= key >> 4 < end for key in keys[lot.begin : lot.end])
     assert owners[0].place.regions[0] == 0 and owners[-1].place.regions[1] == REGIONS
+
+
+def test_uneven_shards_will_do_if_the_workers_are_done_at_the_same_time(tmp_path):
+    """Half of the keys are in one region: enough for two workers, too few for four."""
+    keys = [*range(16, 32), *range(1600, 1728, 8)]
+    out = Out(str(tmp_path / "index"), None)
+    two, four = (planned(Fake(keys), out, 8, workers, 4) for workers in (2, 4))
+    assert [lot.size for lot in two.shards] == [16, 4, 4, 4, 4] and not two.fillers
+    assert [lot.size for lot in four.shards] == [4] * 8
+    assert [lot.size for lot in four.fillers] == [16, 4, 4, 4, 4]
+    assert longest(two.shards, 2) == 16 and longest(two.shards, 3) == 16
+    assert longest(four.shards, 3) == 12
 
 
 def test_a_file_is_put_in_the_place_of_a_spare_one(tmp_path):

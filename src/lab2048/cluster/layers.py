@@ -29,13 +29,13 @@ SHARD, LIST, PACKED = "shard", "list", "packed"
 """Kinds of files."""
 LEAST = 100_000
 """Keys of a shard, at least."""
-MOST = 1_000_000
-"""And at most: small enough for workers to be done at about the same time."""
+MOST = 3_000_000
+"""And at most. The fewer shards there are, the fewer keys are found by several of them."""
 
 
-def parts_for(keys: int, workers: int) -> int:
+def parts_for(keys: int, workers: int, most: int) -> int:
     """Into how many shards so many keys are divided."""
-    rounds = math.ceil(keys / (workers * MOST))
+    rounds = math.ceil(keys / (workers * most))
     return max(1, min(workers * rounds, keys // LEAST))
 
 
@@ -91,7 +91,7 @@ class FarEnumeration:
     def go_on_from(self, age: int, younger: Words, youngest: Words) -> None:
         """Take up the work at an age, with the afterstates of the two ages before it."""
         self.age = age - 2
-        parts = parts_for(len(younger), self.team.workers)
+        parts = parts_for(len(younger), self.team.workers, MOST)
         self._younger = [self._saved("youngest", youngest)]
         listed = self._saved("younger", younger)
         self._state_cuts = self._after_cuts = even_cuts(younger, np.ones(len(younger)), parts)
@@ -191,7 +191,7 @@ class FarEnumeration:
             np.full(len(each.sample), (each.keys + each.places[-1]) / SAMPLES)
             for each in merging.made
         ]
-        parts = parts_for(sum(each.keys for each in merging.made), self.team.workers)
+        parts = parts_for(sum(each.keys for each in merging.made), self.team.workers, MOST)
         return even_cuts(keys, np.concatenate(weights), parts)
 
 

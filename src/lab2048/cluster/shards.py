@@ -135,6 +135,10 @@ class Room:
         return self._words[:size]
 
 
+PACKING = Room()
+"""For keys that are to be packed."""
+
+
 class Desk:
     """What a worker has at hand for a problem."""
 
@@ -147,6 +151,10 @@ class Desk:
         self.value_states = value_states_kernel(rules.rows, rules.cols)
         self.keys, self.more, self.out = Room(), Room(), Room()
         self.index = Index(rules.cells)
+
+    def values(self, size: int) -> Floats:
+        """Room for so many values."""
+        return self.out.of(size).view(np.float64)
 
 
 @cache
@@ -221,7 +229,7 @@ def _written(keys: Words, more: Words, cuts: Words, shard: Out, listed: Out) -> 
 
 def pack_blocks(pieces: Sequence[Piece], path: str) -> list[tuple[int, int]]:
     """Compress keys block by block; the first key of each block, and its size."""
-    keys, _ = load(pieces, Room())
+    keys, _ = load(pieces, PACKING)
     lots = [keys[begin : begin + BLOCK_KEYS] for begin in range(0, len(keys), BLOCK_KEYS)]
     packed = [pack_block(lot) for lot in lots]
     put(path, *packed)
@@ -230,7 +238,7 @@ def pack_blocks(pieces: Sequence[Piece], path: str) -> list[tuple[int, int]]:
 
 def pack_all_afters(pieces: Sequence[Piece], path: str) -> None:
     """Pack the afterstates of a layer."""
-    put(path, pack_afters(load(pieces, Room())[0]))
+    put(path, pack_afters(load(pieces, PACKING)[0]))
 
 
 # -- values --------------------------------------------------------------------------------------
@@ -316,7 +324,7 @@ def value_afters(
 ) -> None:
     """Value a shard of the afterstates."""
     at, keys = desk(problem), afters.load()
-    values = np.empty(len(keys))
+    values = at.values(len(keys))
     (begin,) = at.index.share_out([len(keys)])
     lost = at.value_afters(keys, mapped(two), mapped(four), at.rule, values, at.index.words, begin)
     check_all_found(lost)
@@ -329,7 +337,7 @@ def value_states(
 ) -> Valued:
     """Value a shard of the states."""
     at, keys = desk(problem), states.load()
-    values = np.empty(len(keys))
+    values = at.values(len(keys))
     (begin,) = at.index.share_out([len(keys)])
     lost, terminals = at.value_states(
         keys, *at.mover(keys), mapped(afters), at.rule, values, at.index.words, begin

@@ -19,6 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lab2048.jit import source_digest
+
 LOCAL = "local"
 MOST_LOSSES = 5
 """How often one task may be lost before it is taken for the reason."""
@@ -134,7 +136,6 @@ def look_around(shared: str | None, mark: str) -> tuple[str, str, str, str, str]
     import platform
 
     import lab2048
-    from lab2048.jit import source_digest
 
     wrong = "" if shared is None else _wrong_with(Path(shared), mark)
     python = platform.python_version()
@@ -211,7 +212,6 @@ class Team:
     def check(self, nodes: Sequence[Node], shared: Path | None = None) -> None:
         """A `ClusterError` unless all machines can do the same work, in the same folder."""
         import lab2048
-        from lab2048.jit import source_digest
 
         for node in nodes:
             where = f"{node.host} ({node.address})"
@@ -278,7 +278,7 @@ class Task:
         self.reference = self._begin()
 
     def _begin(self) -> Any:
-        return self._team._do.remote(self._function, *self.args)
+        return self._team._do.remote(source_digest(), self._function, *self.args)
 
     def result(self) -> Any:
         """Wait for the result."""
@@ -311,6 +311,14 @@ def results(tasks: Sequence[Task]) -> list[Any]:
     return [task.result() for task in tasks]
 
 
-def call(function: Callable[..., Any], *args: Any) -> Any:
-    """The only task there is, so that Ray finds a worker for all functions alike."""
+def call(source: str, function: Callable[..., Any], *args: Any) -> Any:
+    """The only task there is, so that Ray finds a worker for all functions alike.
+
+    A machine may have joined since all were looked at: it has to have the same source.
+    """
+    if source != source_digest():
+        raise ClusterError(
+            f"{socket.gethostname()} has another lab2048, NumPy or Numba than the machine that "
+            "gives the orders; install the same on all"
+        )
     return function(*args)

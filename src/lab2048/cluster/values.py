@@ -9,11 +9,12 @@ own.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from heapq import heapreplace
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from lab2048.cluster.checksum import joined_crc
 from lab2048.cluster.files import Files
 from lab2048.cluster.layers import parts_for
 from lab2048.cluster.shards import Afters, Kept, Out, Place, States, Valued
-from lab2048.cluster.team import Task, Team
+from lab2048.cluster.team import Task, Team, results
 from lab2048.solve.crew import Crew
 from lab2048.solve.keys import FIRST, LINE, REGIONS, lines_for, region_shift
 from lab2048.solve.layers import Mover, afterstates
@@ -32,8 +33,10 @@ from lab2048.solve.solver import Progress, Step
 from lab2048.solve.store import BLOCK_KEYS, KEYS, SCRATCH, PackedAfters, age_of, pack_afters
 
 INDEX = "index"
+MOST = 1_000_000
+"""Keys of a shard, at most."""
 UNEVEN = 1.25
-"""How much larger than the mean a shard may be that has whole regions."""
+"""How much longer the last worker may take so that shards have whole regions."""
 
 
 # -- keys of a layer -----------------------------------------------------------------------------
@@ -113,6 +116,15 @@ class Lot(NamedTuple):
     place: Place | None
     """None if others fill it."""
 
+    @property
+    def size(self) -> int:
+        """How many keys they are."""
+        return self.end - self.begin
+
+    def of(self, source: Source) -> States | Afters:
+        """The keys, for a task to load."""
+        return source.range(self.begin, self.end)
+
 
 class Plan(NamedTuple):
     """How a layer is divided, and its index made."""
@@ -123,21 +135,30 @@ class Plan(NamedTuple):
     """Shards that fill the index in a step of their own, if it takes one."""
 
 
-def planned(source: Source, file: Out, parts: int, shift: int) -> Plan:
+def planned(source: Source, file: Out, parts: int, workers: int, shift: int) -> Plan:
     """A plan for so many shards, and an index without keys."""
     path = file.path
     targets = [source.count * part // parts for part in range(1, parts)]
-    regions = sorted({source.key(place) >> shift for place in targets} - {0})
-    bounds = [0, *(source.below(region << shift) for region in regions), source.count]
+    first_regions = sorted({source.key(place) >> shift for place in targets})
+    starts = [(source.below(region << shift), region) for region in first_regions]
+    inner = [start for start in starts if start[0] > 0]
     words, lots = FIRST, []
-    for (begin, end), owned in zip(pairwise(bounds), pairwise([0, *regions, REGIONS]), strict=True):
-        lots.append(Lot(begin, end, Place(path, words, owned)))
+    for (begin, first), (end, last) in pairwise([(0, 0), *inner, (source.count, REGIONS)]):
+        lots.append(Lot(begin, end, Place(path, words, (first, last))))
         words += LINE * lines_for(end - begin)
     _make_index(file, words, shift)
-    if parts == 1 or max(end - begin for begin, end, _ in lots) * parts < UNEVEN * source.count:
+    even = [Lot(*bound, None) for bound in pairwise([0, *targets, source.count])]
+    if longest(lots, workers) <= UNEVEN * longest(even, workers):
         return Plan(path, lots, [])
-    even = pairwise([0, *targets, source.count])
-    return Plan(path, [Lot(begin, end, None) for begin, end in even], lots)
+    return Plan(path, even, lots)
+
+
+def longest(lots: Sequence[Lot], workers: int) -> int:
+    """How many keys come to a worker at most, if the largest lots are dealt out first."""
+    load = [0] * workers
+    for size in sorted((lot.size for lot in lots), reverse=True):
+        heapreplace(load, load[0] + size)
+    return max(load)
 
 
 def _make_index(out: Out, words: int, shift: int) -> None:
@@ -155,6 +176,15 @@ def _make_index(out: Out, words: int, shift: int) -> None:
 
 
 # -- layers --------------------------------------------------------------------------------------
+
+
+class Half(NamedTuple):
+    """The states or the afterstates of a layer, and how they are to be valued."""
+
+    source: Source
+    plan: Plan
+    kept: list[Kept]
+    """Files for their values; the last has them as they were computed."""
 
 
 class FarInduction:
@@ -176,19 +206,31 @@ class FarInduction:
         self._sound: dict[int, Task] = {}
 
     def value(self, last: int, progress: Progress) -> None:
-        """Value layers, oldest first, down to one of them."""
+        """Value layers, oldest first, down to one of them.
+
+        What comes next is planned while the team is at work, so that nobody waits for a plan.
+        """
         data = self.record.data
         left = len(data["states"]) - data["valued"]
         done, total = sum(data["states"][left:]), sum(data["states"])
         four, two = (self._index_again(number) for number in (left + 1, left))
         noting: Future[None] | None = None
+        coming = self._afters(left - 1)
         for number in range(left - 1, last - 1, -1):
-            valued, index = self._layer(number, two, four)
+            afters = coming
+            tasks = self._begin(shards.value_afters, afters, two, four)
+            states = self._states(number)
+            self._end(afters, tasks)
+            self._files.done_with(INDEX, four)
+            tasks = self._begin(shards.value_states, states, afters.plan.path)
+            if number > last:
+                coming = self._afters(number - 1)
+            valued = _together(self._end(states, tasks), states)
+            self._clear(afters)
             if noting is not None:  # one at a time, in order
                 noting.result()
             noting = self.crew.aside(self._note, number, valued)
-            self._files.done_with(INDEX, four)
-            two, four = index, two
+            two, four = states.plan.path, two
             done += data["states"][number]
             progress(Step("values", age_of(number), data["states"][number], done, total))
         if noting is not None:
@@ -205,54 +247,51 @@ class FarInduction:
         if self.record.is_due:
             self.writer.commit()
 
-    def _layer(self, number: int, two: str, four: str) -> tuple[Valued, str]:
-        """Value a layer; what is known about it, and its index."""
+    def _afters(self, number: int) -> Half:
+        """The afterstates of a layer, and how they are to be valued."""
         self._see_to_afters(number)
-        afters = AfterSource(self.record.folder, self.reader, number)
-        plan = self._plan(f"{number}-afters", afters)
-        kept = [Kept(f"{plan.path}-values", "<f8", 0)] if plan.fillers else []
-        self.team.run(
-            shards.value_afters,
-            [
-                (self.problem, afters.range(lot.begin, lot.end), two, four, lot.place, kept)
-                for lot in plan.shards
-            ],
-        )
-        self._fill(plan, afters, kept)
-        found = self._layer_states(number, plan.path)
-        self._files.done_with(INDEX, plan.path)
-        for file in kept:
-            os.unlink(file.path)
-        return found
+        source = AfterSource(self.record.folder, self.reader, number)
+        plan = self._plan(f"{number}-afters", source)
+        return Half(source, plan, [Kept(f"{plan.path}-values", "<f8", 0)] if plan.fillers else [])
 
-    def _layer_states(self, number: int, afters: str) -> tuple[Valued, str]:
-        """Value the states of a layer by the index of its afterstates."""
-        states = StateSource(self.record.folder, self.reader, number)
-        plan = self._plan(f"{number}-states", states)
-        kept = [Kept(*place) for place in self.writer.places(number)]
-        found: list[Valued] = self.team.run(
-            shards.value_states,
-            [
-                (self.problem, states.range(lot.begin, lot.end), afters, lot.place, kept)
-                for lot in plan.shards
-            ],
-        )
-        self._fill(plan, states, kept[-1:])
-        sizes = [lot.end - lot.begin for lot in plan.shards]
-        return _together(found, kept, sizes), plan.path
+    def _states(self, number: int) -> Half:
+        """The states of a layer, and how they are to be valued."""
+        source = StateSource(self.record.folder, self.reader, number)
+        plan = self._plan(f"{number}-states", source)
+        return Half(source, plan, [Kept(*place) for place in self.writer.places(number)])
 
     def _plan(self, name: str, source: Source) -> Plan:
         """How a layer is divided among the team."""
-        parts = parts_for(source.count, self.team.workers)
-        return planned(source, self._files.new(INDEX, name), parts, self._shift)
+        parts = parts_for(source.count, self.team.workers, MOST)
+        return planned(source, self._files.new(INDEX, name), parts, self.team.workers, self._shift)
+
+    def _begin(self, step: Callable[..., Any], half: Half, *indexes: str) -> list[Task]:
+        """Have keys valued by the indexes of what they lead to, the largest shards first."""
+        lots = half.plan.shards
+        tasks = {
+            lot: self.team.begin(
+                step, self.problem, lot.of(half.source), *indexes, lot.place, half.kept
+            )
+            for lot in sorted(lots, key=lambda lot: -lot.size)
+        }
+        return [tasks[lot] for lot in lots]
+
+    def _end(self, half: Half, tasks: Sequence[Task]) -> list[Any]:
+        """Wait for the values, and for their index."""
+        found = results(tasks)
+        self._fill(half.plan, half.source, half.kept[-1:])
+        return found
+
+    def _clear(self, afters: Half) -> None:
+        """Afterstates are of no use once the states of their age have values."""
+        self._files.done_with(INDEX, afters.plan.path)
+        for file in afters.kept:
+            os.unlink(file.path)
 
     def _fill(self, plan: Plan, source: Source, kept: Sequence[Kept]) -> None:
         """Fill an index that the shards have not filled, from their values in a file."""
         for file in kept:
-            jobs = [
-                (self.problem, source.range(lot.begin, lot.end), file, lot.place)
-                for lot in plan.fillers
-            ]
+            jobs = [(self.problem, lot.of(source), file, lot.place) for lot in plan.fillers]
             self.team.run(shards.fill_index, jobs)
 
     def _index_again(self, number: int) -> str:
@@ -281,11 +320,13 @@ class FarInduction:
         return self.team.begin(shards.is_sound, path, *place, crc)
 
 
-def _together(found: Sequence[Valued], kept: Sequence[Kept], sizes: Sequence[int]) -> Valued:
+def _together(found: Sequence[Valued], states: Half) -> Valued:
     """What is known about a layer, from its shards."""
     crcs = []
-    for number, file in enumerate(kept):
+    for number, file in enumerate(states.kept):
         item = np.dtype(file.kind).itemsize
-        parts = [(each.crcs[number], item * size) for each, size in zip(found, sizes, strict=True)]
-        crcs.append(joined_crc(parts))
+        sizes = [item * lot.size for lot in states.plan.shards]
+        crcs.append(
+            joined_crc(list(zip((each.crcs[number] for each in found), sizes, strict=True)))
+        )
     return Valued(sum(each.terminals for each in found), crcs)

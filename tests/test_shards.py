@@ -37,6 +37,8 @@ def test_packed_afterstates_are_found_by_place_and_by_key(keys, data):
     assert packed.keys().tolist() == keys and len(packed) == len(keys)
     bound = data.draw(st.integers(0, 1 << 37))
     assert packed.below(bound) == sum(key < bound for key in keys)
+    places = data.draw(st.lists(st.integers(0, len(keys) - 1) if keys else st.nothing()))
+    assert packed.some(np.array(places, np.int64)).tolist() == [keys[place] for place in places]
 
 
 @given(st.lists(st.integers(0, 9), max_size=6), st.data())
@@ -74,6 +76,9 @@ class Fake:
 
     def key(self, place):
         return int(self.keys[place])
+
+    def cuts(self, parts):
+        return [self.count * part // parts for part in range(1, parts)]
 
     def below(self, key):
         return int(np.searchsorted(self.keys, np.uint64(key)))

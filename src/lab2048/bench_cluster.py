@@ -20,7 +20,7 @@ LAYERS = 2_000_000, 6_000_000
 """Layers of more states than this, and of fewer than that, are measured."""
 BEYOND = 6_500_000
 """The last layer has more than so many; the values begin there, and with them the files."""
-TURNS = 3
+TURNS = 5
 WORKERS = 2
 
 

@@ -35,6 +35,8 @@ from lab2048.solve.store import BLOCK_KEYS, KEYS, SCRATCH, PackedAfters, age_of,
 INDEX = "index"
 MOST = 1_000_000
 """Keys of a shard, at most."""
+SAMPLES = 256
+"""Afterstates of a layer that tell how much work the others are."""
 UNEVEN = 1.25
 """How much longer the last worker may take so that shards have whole regions."""
 
@@ -52,6 +54,9 @@ class Source(Protocol):
 
     def below(self, key: int) -> int:
         """How many keys are below this one."""
+
+    def cuts(self, parts: int) -> list[int]:
+        """The places that divide the work with them evenly."""
 
     def range(self, begin: int, end: int) -> States | Afters:
         """Some of them, for a task to load."""
@@ -73,6 +78,10 @@ class StateSource:
         """How many keys are below this one."""
         return self._keys.below(self._number, key)
 
+    def cuts(self, parts: int) -> list[int]:
+        """The places that divide the work with them evenly: they are all alike."""
+        return [self.count * part // parts for part in range(1, parts)]
+
     def range(self, begin: int, end: int) -> States:
         """Some of them, for a task to load."""
         first, last = begin // BLOCK_KEYS, -(-end // BLOCK_KEYS)
@@ -85,8 +94,9 @@ class StateSource:
 class AfterSource:
     """The afterstates of a layer."""
 
-    def __init__(self, folder: Path, reader: LayerReader, number: int) -> None:
+    def __init__(self, folder: Path, reader: LayerReader, number: int, cells: int) -> None:
         self._path = str(folder / SCRATCH)
+        self._shifts = np.arange(0, 4 * cells, 4, dtype=np.uint64)
         self._place = reader.scratch_place(number)
         offset, size = self._place
         self._packed = PackedAfters(np.memmap(self._path, np.uint8, "r", offset, (size,)))
@@ -94,11 +104,22 @@ class AfterSource:
 
     def key(self, place: int) -> int:
         """The key at a place."""
-        return int(self._packed.keys(place, place + 1)[0])
+        return int(self._packed.some(np.array([place]))[0])
 
     def below(self, key: int) -> int:
         """How many keys are below this one."""
         return self._packed.below(key)
+
+    def cuts(self, parts: int) -> list[int]:
+        """The places that divide the work with them evenly: it grows with their empty cells."""
+        if parts == 1:
+            return []
+        places = np.linspace(0, self.count - 1, SAMPLES).astype(np.int64)
+        cells = self._packed.some(places)[:, None] >> self._shifts & np.uint64(15)
+        work = np.cumsum(1 + np.count_nonzero(cells == 0, axis=1))
+        wanted = work[-1] * np.arange(1, parts) / parts
+        found: list[int] = np.interp(wanted, work, places).astype(np.int64).tolist()
+        return found
 
     def range(self, begin: int, end: int) -> Afters:
         """Some of them, for a task to load."""
@@ -138,7 +159,7 @@ class Plan(NamedTuple):
 def planned(source: Source, file: Out, parts: int, workers: int, shift: int) -> Plan:
     """A plan for so many shards, and an index without keys."""
     path = file.path
-    targets = [source.count * part // parts for part in range(1, parts)]
+    targets = source.cuts(parts)
     first_regions = sorted({source.key(place) >> shift for place in targets})
     starts = [(source.below(region << shift), region) for region in first_regions]
     inner = [start for start in starts if start[0] > 0]
@@ -208,29 +229,30 @@ class FarInduction:
     def value(self, last: int, progress: Progress) -> None:
         """Value layers, oldest first, down to one of them.
 
-        What comes next is planned while the team is at work, so that nobody waits for a plan.
+        The team is kept at work: plans are made, and what is done is taken down, meanwhile.
         """
         data = self.record.data
         left = len(data["states"]) - data["valued"]
         done, total = sum(data["states"][left:]), sum(data["states"])
         four, two = (self._index_again(number) for number in (left + 1, left))
         noting: Future[None] | None = None
-        coming = self._afters(left - 1)
+        afters = self._afters(left - 1)
+        tasks = self._begin(shards.value_afters, afters, two, four)
         for number in range(left - 1, last - 1, -1):
-            afters = coming
-            tasks = self._begin(shards.value_afters, afters, two, four)
             states = self._states(number)
             self._end(afters, tasks)
             self._files.done_with(INDEX, four)
             tasks = self._begin(shards.value_states, states, afters.plan.path)
-            if number > last:
-                coming = self._afters(number - 1)
+            coming = self._afters(number - 1) if number > last else afters
             valued = _together(self._end(states, tasks), states)
+            two, four = states.plan.path, two
+            if coming is not afters:
+                tasks = self._begin(shards.value_afters, coming, two, four)
             self._clear(afters)
+            afters = coming
             if noting is not None:  # one at a time, in order
                 noting.result()
             noting = self.crew.aside(self._note, number, valued)
-            two, four = states.plan.path, two
             done += data["states"][number]
             progress(Step("values", age_of(number), data["states"][number], done, total))
         if noting is not None:
@@ -250,7 +272,7 @@ class FarInduction:
     def _afters(self, number: int) -> Half:
         """The afterstates of a layer, and how they are to be valued."""
         self._see_to_afters(number)
-        source = AfterSource(self.record.folder, self.reader, number)
+        source = AfterSource(self.record.folder, self.reader, number, self.problem.rules.cells)
         plan = self._plan(f"{number}-afters", source)
         return Half(source, plan, [Kept(f"{plan.path}-values", "<f8", 0)] if plan.fillers else [])
 

@@ -235,6 +235,11 @@ class PackedAfters:
         upper = np.repeat(np.arange(len(counts), dtype=np.uint64) << np.uint64(32), counts)
         return np.asarray(upper | lower, np.uint64)
 
+    def some(self, places: NDArray[np.int64]) -> Words:
+        """The keys at some places."""
+        upper = np.searchsorted(self._starts, places, "right").astype(np.uint64) - np.uint64(1)
+        return np.asarray(upper << np.uint64(32) | self._lower[places], np.uint64)
+
     def below(self, key: int) -> int:
         """How many keys are below this one."""
         upper = min(key >> 32, len(self._starts) - 1)

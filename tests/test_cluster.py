@@ -20,11 +20,12 @@ import pytest
 import lab2048
 from lab2048 import cli
 from lab2048.arena import play_games
-from lab2048.cluster import layers, playing, shards, team, values
+from lab2048.cluster import layers, playing, shards, solver, team, values
 from lab2048.cluster.solver import FarJob
 from lab2048.game import Rules
-from lab2048.jit import cache_folder
+from lab2048.jit import cache_folder, source_digest
 from lab2048.players import make_player
+from lab2048.solve import making
 from lab2048.solve.problem import Problem
 from lab2048.solve.solver import make_table
 from lab2048.solve.store import BLOCKS, KEYS, MANIFEST, SHARDS, VALUES
@@ -65,6 +66,13 @@ def crowd(far):
     """The team of the machines."""
     with team.connected(far.address) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def no_losses(request):
+    """Nobody has been lost yet: files are used again."""
+    if "crowd" in request.fixturenames:
+        request.getfixturevalue("crowd").losses = 0
 
 
 @pytest.fixture(scope="module")
@@ -146,13 +154,15 @@ def test_a_table_is_the_same_though_a_worker_and_a_machine_are_lost(
     assert "(its machine is gone)" in told
 
 
-def test_even_shards_fill_the_index_in_a_step_of_their_own(
-    crowd, local, small_shards, tmp_path, monkeypatch
+@pytest.mark.parametrize("uneven", [0, values.UNEVEN])
+def test_files_are_used_again_and_indexes_filled_in_either_way(
+    crowd, local, small_shards, tmp_path, monkeypatch, uneven
 ):
-    monkeypatch.setattr(values, "UNEVEN", 0)
+    monkeypatch.setattr(values, "UNEVEN", uneven)
     job = partial(FarJob, team=crowd, large=LARGE)
     make_table("4x2", tmp_path / "table", job=job)
     assert_same(tmp_path / "table", local)
+    assert crowd.losses == 0 and crowd.machines == 1
 
 
 @pytest.mark.parametrize(
@@ -161,12 +171,17 @@ def test_even_shards_fill_the_index_in_a_step_of_their_own(
     ids=lambda problem: problem.name,
 )
 def test_other_objectives_and_rounded_values_too(crowd, tmp_path, monkeypatch, problem):
-    """With 4s alone every second layer is empty; rounded values are carried along in files."""
+    """With 4s alone every second layer is empty; rounded values are carried along in files.
+
+    A commit while the next layer is being written leaves what it has of such files alone.
+    """
     shards_of(monkeypatch, 500, 1_000)
+    monkeypatch.setattr(making, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(values, "UNEVEN", 0)
     here, there = tmp_path / "here", tmp_path / "there"
     make_table(problem, here, values="float32")
     job = partial(FarJob, team=crowd, large=4_800)
-    make_table(problem, there, values="float32", job=job)
+    make_table(problem, there, values="float32", job=job, threads=1)
     assert_same(there, here)
 
 
@@ -279,7 +294,7 @@ def test_self_play_goes_on_though_an_actor_is_killed(crowd, capsys):
     settings = Settings.of(Rules(2, 2), "tiny", simulations=4, games=16)
     training = FarTraining(settings, torch.device("cpu"), 2, team=crowd)
     parts = [training.chunk(0.0) for _ in range(3)]
-    victim = crowd._ray.get(training.actors[0].process.remote())
+    victim = crowd.ray.get(training.actors[0].__ray_call__.remote(lambda actor: os.getpid()))
     os.kill(victim, signal.SIGKILL)
     parts += [training.chunk(0.5) for _ in range(4)]
     assert "an actor was lost" in capsys.readouterr().err
@@ -305,7 +320,7 @@ def test_an_actor_plays_the_same_again():
 
     settings = Settings.of(Rules(2, 2), "tiny", simulations=4, games=16)
     crew, weights = SelfPlay(settings, 8, 5), model_tensors(settings.build())
-    order = Order(crew.tensors(), crew.begun, (1.0, 1.0), 0.5, 0)
+    order = Order(crew.tensors(), crew.begun, 0.5, (1.0, 1.0), 0, source_digest())
     first, second = Actor(settings, 8, 5), Actor(settings, 8, 5)
     one = first.play(order, weights)
     first.play(order._replace(tensors=one.tensors, begun=one.begun), weights)
@@ -315,9 +330,19 @@ def test_an_actor_plays_the_same_again():
         for a, b in zip(result.lessons, one.lessons, strict=True):
             np.testing.assert_array_equal(a, b)
         assert result.scores == one.scores
+    with pytest.raises(team.ClusterError, match="has another lab2048"):
+        first.play(order._replace(source="another"), weights)
 
 
 # -- the cluster -------------------------------------------------------------------------------
+
+
+def on_machine(crowd, machine):
+    """The task of a team, to be done on one of its machines."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    there = NodeAffinitySchedulingStrategy(machine.node_id, soft=False)
+    return crowd._do.options(scheduling_strategy=there)
 
 
 def test_machines_with_another_version_are_refused(far, crowd, tmp_path):
@@ -337,6 +362,8 @@ def test_machines_with_another_version_are_refused(far, crowd, tmp_path):
         machine = far.add_node(num_cpus=1, env_vars={"PYTHONPATH": str(tmp_path)}, **SMALL)
         with pytest.raises(team.ClusterError, match="but not the same source"):
             crowd.check(crowd.nodes())
+        with pytest.raises(team.ClusterError, match="has another lab2048, NumPy or Numba"):
+            crowd._result(on_machine(crowd, machine).remote(source_digest(), time.time))
     finally:
         far.remove_node(machine)
 
@@ -362,7 +389,7 @@ def lab(crowd, monkeypatch, capsys):
     return run
 
 
-def test_commands_say_the_same_as_on_one_machine(lab, tmp_path):
+def test_commands_say_the_same_as_on_one_machine(lab, local, small_shards, tmp_path, monkeypatch):
     match = ["evaluate", "greedy", "--board", "3x3", "--games", 30]
     (here,), (there,) = lab(*match), lab(*match, "--cluster", "x:1")
     for figures in (here, there):
@@ -372,8 +399,11 @@ def test_commands_say_the_same_as_on_one_machine(lab, tmp_path):
     lab(*make, "--out", tmp_path / "here.txt")
     lab(*make, "--out", tmp_path / "there.txt", "--cluster", "x:1")
     assert (tmp_path / "here.txt").read_bytes() == (tmp_path / "there.txt").read_bytes()
-    solve = ["solve", "4x2", "--cluster", "x:1", "--shared", tmp_path / "shared"]
-    assert lab(*solve)["table"] == str(tmp_path / "shared" / "4x2-score")
+    monkeypatch.setattr(solver, "LARGE", LARGE)
+    dies_once(monkeypatch, shards, "value_afters", tmp_path / "mark")
+    table = lab("solve", "4x2", "--cluster", "x:1", "--shared", tmp_path / "shared")["table"]
+    assert table == str(tmp_path / "shared" / "4x2-score") and (tmp_path / "mark").exists()
+    assert_same(Path(table), local)
 
 
 @pytest.mark.parametrize(

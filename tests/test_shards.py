@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from lab2048.cluster.layers import File, even_cuts, parts_for, pieces_of
 from lab2048.cluster.shards import Out, Room, load, put, put_at
 from lab2048.cluster.values import REGIONS, longest, planned
 from lab2048.solve.estimate import cluster_estimate, estimate
+from lab2048.solve.keys import LINE, lines_for
 from lab2048.solve.problem import Problem
 from lab2048.solve.store import PackedAfters, pack_afters
 from lab2048.solve.trial import Rates
@@ -102,6 +104,9 @@ def test_a_plan_has_every_key_once_and_no_region_in_two_places(
         first, end = lot.place.regions
         assert all(first <= key >> 4 < end for key in keys[lot.begin : lot.end])
     assert owners[0].place.regions[0] == 0 and owners[-1].place.regions[1] == REGIONS
+    for lot, after in pairwise(owners):
+        assert lot.place.regions[1] == after.place.regions[0]
+        assert lot.place.word + LINE * lines_for(lot.size) <= after.place.word
 
 
 def test_uneven_shards_will_do_if_the_workers_are_done_at_the_same_time(tmp_path):
@@ -137,14 +142,14 @@ def test_what_has_its_place_in_a_file_does_not_make_one(tmp_path):
 
 def test_an_estimate_of_4x3_on_many_machines():
     problem, rates = Problem.of("4x3"), Rates(1, 12e6, 8e6)
-    found = cluster_estimate(problem, "float32", "table", 256, 4, rates, 2)
+    found = cluster_estimate(problem, "float32", "table", 256, 4, rates.both, 2)
     assert (found.states, found.ages, found.largest) == (1_152_817_492_752, 8189, 297_784_736)
     assert found.core_rate == pytest.approx(2.4e6)
-    more = cluster_estimate(problem, "float32", "table", 512, 8, rates, 2)
+    more = cluster_estimate(problem, "float32", "table", 512, 8, rates.both, 2)
     assert found.seconds / 2 < more.seconds < found.seconds
     assert more.read < found.read and more.bandwidth > found.bandwidth
     least = 4 * found.states
-    summary = cluster_estimate(problem, "float32", "summary", 256, 4, rates, 2)
+    summary = cluster_estimate(problem, "float32", "summary", 256, 4, rates.both, 2)
     assert summary.disk + least == pytest.approx(found.disk)
     assert estimate(problem, "float32", 2, rate=4.8e6).seconds == pytest.approx(
         found.states / 4.8e6

@@ -21,6 +21,7 @@ LAYERS = 2_000_000, 6_000_000
 BEYOND = 6_500_000
 """The last layer has more than so many; the values begin there, and with them the files."""
 TURNS = 5
+"""After one that does not count: memory that has never been used is slow at first."""
 WORKERS = 2
 
 
@@ -40,11 +41,13 @@ def bench_cluster(note: Note = lambda text: None) -> dict[str, Any]:
     """Every figure of `lab2048 bench cluster`: threads and workers, as many, in turns."""
     here, far = [], []
     with connected("local", WORKERS) as team:
-        for turn in range(1, TURNS + 1):
-            note(f"{WORKERS} threads, turn {turn} of {TURNS}")
+        for turn in range(TURNS + 1):
+            name = f"turn {turn} of {TURNS}" if turn else "to warm up"
+            note(f"{WORKERS} threads, {name}")
             here.append(_rates(None))
-            note(f"{WORKERS} workers, turn {turn} of {TURNS}")
+            note(f"{WORKERS} workers, {name}")
             far.append(_rates(team))
+    here, far = here[1:], far[1:]
     more = [100 * (a.both / b.both - 1) for a, b in zip(here, far, strict=True)]
     return {
         "board": BOARD,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lab2048.arena import Play
     from lab2048.cluster.team import Node, Team
     from lab2048.labels import Judge
+    from lab2048.solve.estimate import ClusterEstimate
     from lab2048.solve.problem import Problem
 
 app = typer.Typer(help="Work on a Ray cluster.")
@@ -134,12 +135,34 @@ def judge_on(team: Team | None) -> Judge:
 # -- what it takes -------------------------------------------------------------------------------
 
 
+def on_team(
+    team: Team | None, problem: Problem, values: str, keep: str, rate: float, threads: int
+) -> tuple[ClusterEstimate, int] | None:
+    """What a solve takes on a team, and its cores; None if it does not hand out any layer.
+
+    The rate is that of so many threads here.
+    """
+    from lab2048.solve.estimate import cluster_estimate, sizes_of
+
+    if team is None:
+        return None
+    from lab2048.cluster.solver import LARGE
+
+    if sizes_of(problem)[-1] <= LARGE:
+        return None
+    cores, machines = team.workers, team.machines
+    found = cluster_estimate(problem, values, keep, cores, machines, rate, threads)
+    return found, cores
+
+
 def show_estimate(
     problem: Problem, values: str, keep: str, cores: int | None, machines: int | None, as_json: bool
 ) -> None:
     """Print what a solve takes: here, or on a cluster of so many cores."""
     from lab2048.solve.estimate import cluster_estimate, estimate, measured_rates
 
+    if cores is None and machines is not None:
+        raise ValueError("--machines says where the --cores are; how many are there?")
     threads = os.cpu_count() or 1
     print("measuring for some seconds how fast this machine is", file=sys.stderr)
     rates = measured_rates(problem, threads)
@@ -148,7 +171,7 @@ def show_estimate(
         facts: dict[str, Any] = {**asdict(here), "threads": threads}
     else:
         nodes = machines or max(1, -(-cores // MACHINE_CORES))
-        far = cluster_estimate(problem, values, keep, cores, nodes, rates, threads)
+        far = cluster_estimate(problem, values, keep, cores, nodes, rates.both, threads)
         facts = {**asdict(far), "bandwidth": far.bandwidth}
     facts["measured"] = {**rates._asdict(), "threads": threads}
     if as_json:

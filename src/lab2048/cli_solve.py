@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lab2048.cli_cluster import SharedOption, show_estimate, team_at
+from lab2048.cli_cluster import SharedOption, on_team, show_estimate, team_at
 from lab2048.game import P4
 from lab2048.options import ClusterOption, FourOption, GammaOption, JsonOption, ThreadsOption
 from lab2048.wording import duration, number, percent, size
@@ -130,8 +130,9 @@ def _solve(
     if manifest is not None and usable and enough and is_whole(folder, manifest):
         _say(f"{problem.name} is already solved")
     else:
-        workers = (threads or os.cpu_count() or 1) if team is None else team.workers
-        total = _announce(problem, folder, values, keep, workers, force)
+        total = _announce(
+            problem, folder, values, keep, threads or os.cpu_count() or 1, force, team
+        )
     from lab2048.solve.solver import make_table  # compiles kernels
 
     job = None
@@ -157,28 +158,36 @@ def _solve(
 
 
 def _announce(
-    problem: Problem, folder: Path, values: str, keep: str, threads: int, force: bool
+    problem: Problem,
+    folder: Path,
+    values: str,
+    keep: str,
+    threads: int,
+    force: bool,
+    team: Team | None,
 ) -> int | None:
     """Print what a solve will need; the number of states, if it is known."""
-    from lab2048.solve.estimate import estimate, free_space
+    from lab2048.solve.estimate import estimate, free_space, rate_here
     from lab2048.solve.store import PROGRESS
 
-    found = estimate(problem, values, threads, keep)
+    rate = rate_here(problem, threads)
+    found = estimate(problem, values, threads, keep, rate)
+    takes, cores = on_team(team, problem, values, keep, rate, threads) or (found, threads)
     how = "" if found.exact else "at most " if found.known else "about "
     why = "" if found.known else " (extrapolated)"
     _say(
-        f"{problem.name}: {how}{found.states:,} states{why}, about {duration(found.seconds)}, "
-        f"{size(found.memory)} of memory and {size(found.disk)} of disk with {threads} "
-        f"core{'s' * (threads > 1)}"
+        f"{problem.name}: {how}{found.states:,} states{why}, about {duration(takes.seconds)}, "
+        f"{size(takes.memory)} of memory and {size(takes.disk)} of disk with {cores} "
+        f"core{'s' * (cores > 1)}"
     )
     free, begun = free_space(folder), (folder / PROGRESS).exists()
     if begun:
         _say("going on with what has been done before")
-    if found.disk > free and not force and not begun:
+    if takes.disk > free and not force and not begun:
         smaller = "--values float32, " if (keep, values) == ("table", "float64") else ""
         smaller = f"--keep summary, {smaller}" if keep == "table" else smaller
         raise ValueError(
-            f"{problem.name} needs about {size(found.disk)} of disk and {folder} has "
+            f"{problem.name} needs about {size(takes.disk)} of disk and {folder} has "
             f"{size(free)} free; lab2048 solve has {smaller}--out for another disk, "
             "and --force to begin all the same"
         )

@@ -19,23 +19,33 @@ from lab2048.cluster.team import Team
 class Files:
     """The files in a folder."""
 
-    def __init__(self, folder: Path, team: Team) -> None:
+    def __init__(self, folder: Path, team: Team, together: bool = False) -> None:
+        """Some may be written by several tasks together: then only on one machine.
+
+        NFS writes whole pages, if it has them from an earlier use of the file: those of others too.
+        """
         self._folder, self._team = folder, team
+        self._again = not together or team.machines == 1
         self._spare: dict[str, list[str]] = defaultdict(list)
 
     def new(self, kind: str, name: str) -> Out:
         """A file to be written, in place of one of its kind that is of no use any more."""
         spare = self._spare[kind]
-        again = spare.pop() if spare and not self._team.losses else None
+        again = spare.pop() if spare and self._reuses else None
         return Out(str(self._folder / f"{name}-{kind}"), again)
 
     def done_with(self, kind: str, path: str) -> None:
         """A file of this kind is of no use any more."""
-        if self._team.losses:
+        if not self._reuses:
             with suppress(FileNotFoundError):
                 os.unlink(path)
         else:
             self._spare[kind].append(path)
+
+    @property
+    def _reuses(self) -> bool:
+        """Whether files are used again."""
+        return self._again and not self._team.losses
 
     def clear(self) -> None:
         """Remove all that is of no use."""

@@ -2,18 +2,18 @@
 
 Every actor plays some games at a time, with the newest weights there are when it begins, and
 returns what there is to learn from them and where its games are then. It has nothing else: an actor
-that is lost is started again, and plays the same moves once more. The learner does not wait for all
+that is lost is started again, and plays on from the same boards. The learner does not wait for all
 of them, so that games are played while it learns; they say which weights they were played with.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
-from lab2048.cluster.team import ClusterError, Team, reason, say
+from lab2048.cluster.team import ClusterError, Team, check_source, reason, say
+from lab2048.jit import source_digest
 from lab2048.learn.files import Tensors
 from lab2048.learn.forest import Network
 from lab2048.learn.learner import asked, load_model, model_tensors
@@ -22,7 +22,7 @@ from lab2048.learn.tower import frozen
 from lab2048.learn.zero import CHUNK, Games, StoppedError, Training
 
 MOST_LOSSES = 20
-"""How often actors may be lost in a row."""
+"""How often actors may be lost while a chunk is played."""
 LOOK_SECONDS = 0.5
 """How long it may take to notice that the training is to stop."""
 
@@ -33,10 +33,12 @@ class Order(NamedTuple):
     tensors: Tensors
     """Where its games are."""
     begun: int
-    units: tuple[float, float]
     temperature: float
+    units: tuple[float, float]
     version: int
     """Of the weights: after so many chunks."""
+    source: str
+    """Of lab2048, which has to be the actor's."""
 
 
 class Result(NamedTuple):
@@ -60,6 +62,7 @@ class Actor:
 
     def play(self, order: Order, weights: Tensors) -> Result:
         """Play on."""
+        check_source(order.source)
         if self._network is None or order.version != self._version:
             model = self._settings.build()
             load_model(model, weights)
@@ -71,12 +74,6 @@ class Actor:
         crew.searches.scale, crew.usual = order.units
         lessons = crew.play(self._network, CHUNK, order.temperature)
         return Result(lessons, crew.take_scores(), crew.tensors(), crew.begun, order.version)
-
-    def process(self) -> int:
-        """The number of its process."""
-        import os
-
-        return os.getpid()
 
 
 def writable(tensors: Tensors) -> Tensors:
@@ -91,21 +88,18 @@ class FarTraining(Training):
         self, settings: Settings, device: torch.device, actors: int, *, team: Team
     ) -> None:
         super().__init__(settings, device, actors)
-        import ray
-
-        self._ray: Any = ray
-        self.team = team
-        kind = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=0)(Actor)
+        self._ray = team.ray
+        kind = team.ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=0)(Actor)
         games = self.crews[0].state.shape[1]
         self.actors: list[Any] = [kind.remote(settings, games, crew.seed) for crew in self.crews]
-        self._under_way: dict[Any, tuple[int, Order]] = {}
+        self._under_way: dict[Any, tuple[int, tuple[Tensors, int, float]]] = {}
         self._weights: tuple[int, Any] = (-1, None)
 
     def play(self, temperature: float) -> Games:
         """As many results of actors as there are, whoever has them first."""
         if not self._under_way:
             for number, crew in enumerate(self.crews):
-                self._begin(number, self._order(crew.tensors(), crew.begun, temperature))
+                self._begin(number, (crew.tensors(), crew.begun, temperature))
         found: list[tuple[int, Result]] = []
         losses = 0
         while len(found) < len(self.actors):
@@ -113,17 +107,16 @@ class FarTraining(Training):
                 raise StoppedError
             ready, _ = self._ray.wait([*self._under_way], num_returns=1, timeout=LOOK_SECONDS)
             for reference in ready:
-                number, order = self._under_way.pop(reference)
+                number, games = self._under_way.pop(reference)
                 result = self._result(reference)
                 if result is None:
                     losses += 1
                     if losses > MOST_LOSSES:
                         raise ClusterError("actors are lost again and again; is there memory left?")
-                    self._begin(number, order)
+                    self._begin(number, games)
                 else:
                     found.append((number, result))
-                    again = self._order(result.tensors, result.begun, temperature)
-                    self._begin(number, again)
+                    self._begin(number, (result.tensors, result.begun, temperature))
         return self._taken(found)
 
     def _taken(self, found: list[tuple[int, Result]]) -> Games:
@@ -137,16 +130,13 @@ class FarTraining(Training):
             (min(versions), max(versions)),
         )
 
-    def _order(self, tensors: Tensors, begun: int, temperature: float) -> Order:
-        return Order(tensors, begun, self.units, temperature, self.chunks)
-
-    def _begin(self, number: int, order: Order) -> None:
-        """Have an actor play, with the newest weights."""
+    def _begin(self, number: int, games: tuple[Tensors, int, float]) -> None:
+        """Have an actor play on from where its games are, with the newest weights."""
         if self._weights[0] != self.chunks:
             self._weights = self.chunks, self._ray.put(model_tensors(self.learner.model))
-        newest = order._replace(version=self.chunks, units=self.units)
-        reference = self.actors[number].play.remote(newest, self._weights[1])
-        self._under_way[reference] = number, order
+        order = Order(*games, self.units, self.chunks, source_digest())
+        reference = self.actors[number].play.remote(order, self._weights[1])
+        self._under_way[reference] = number, games
 
     def _result(self, reference: Any) -> Result | None:
         """What an actor has done; None if it was lost."""
@@ -156,12 +146,6 @@ class FarTraining(Training):
         except exceptions.RayTaskError as error:
             raise error.cause from None
         except (exceptions.RayActorError, exceptions.ObjectLostError) as error:
-            self.team.losses += 1
             say(f"an actor was lost ({reason(error)}); it is started again, and plays again")
             return None
         return result
-
-
-def far_training(team: Team) -> Any:
-    """The training that a team does, to be made as `learn.zero.Training` is."""
-    return partial(FarTraining, team=team)

@@ -28,9 +28,9 @@ LARGE = 1_000_000
 class FarJob(Job):
     """A table that a cluster makes, in a folder that all of it sees."""
 
-    def __init__(self, *args: Any, team: Team, large: int = LARGE) -> None:
+    def __init__(self, *args: Any, team: Team, large: int | None = None) -> None:
         super().__init__(*args)
-        self.team, self.large = team, large
+        self.team, self.large = team, LARGE if large is None else large
         shutil.rmtree(self.path / SHARDS, ignore_errors=True)
         # what a lost task of an earlier run may still write must not get in the way
         self.work = self.path / SHARDS / secrets.token_hex(4)

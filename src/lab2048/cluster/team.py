@@ -76,6 +76,7 @@ def connected(address: str, workers: int | None = None, check: bool = True) -> I
     import ray
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+    _keep_stdout_clean()
     try:
         if address == LOCAL:
             ray.init(
@@ -94,12 +95,19 @@ def connected(address: str, workers: int | None = None, check: bool = True) -> I
             "Python, and is its token here? docs/cluster.md)"
         ) from None
     try:
-        team = Team(address)
+        team = Team()
         if check:
             team.check(team.nodes())
         yield team
     finally:
         ray.shutdown()
+
+
+def _keep_stdout_clean() -> None:
+    """Have Ray say nothing on stdout when a worker is lost: `Task` tells of it, on stderr."""
+    from ray._private import worker
+
+    worker.print_to_stdstream = lambda *args, **options: None
 
 
 def _knock(address: str) -> None:
@@ -158,13 +166,12 @@ def _wrong_with(shared: Path, mark: str) -> str:
 class Team:
     """The workers of a cluster."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self) -> None:
         import ray
 
-        self.address = address
         self.losses = 0
         """How often a worker was lost."""
-        self._ray: Any = ray
+        self.ray: Any = ray
         self._do = ray.remote(num_cpus=1, max_retries=0)(call)
         self._counted = (0, -REFRESH_SECONDS)
 
@@ -173,17 +180,23 @@ class Team:
         """How many there are now: as many as cores."""
         count, when = self._counted
         if time.monotonic() - when > REFRESH_SECONDS:
-            count = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+            count = max(1, int(self.ray.cluster_resources().get("CPU", 1)))
             self._counted = (count, time.monotonic())
         return count
+
+    @property
+    def machines(self) -> int:
+        """How many there are now. Some may be several to Ray."""
+        alive = [node for node in self.ray.nodes() if node["Alive"]]
+        return len({node["NodeManagerAddress"] for node in alive})
 
     def nodes(self, shared: Path | None = None) -> list[Node]:
         """All machines, and whether they see a shared folder."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        alive = [node for node in self._ray.nodes() if node["Alive"]]
+        alive = [node for node in self.ray.nodes() if node["Alive"]]
         mark = f".lab2048-{secrets.token_hex(8)}"
-        look = self._ray.remote(num_cpus=0, max_retries=2)(look_around)
+        look = self.ray.remote(num_cpus=0, max_retries=2)(look_around)
         if shared is not None:
             shared.mkdir(parents=True, exist_ok=True)
             (shared / mark).touch()
@@ -211,8 +224,11 @@ class Team:
 
     def check(self, nodes: Sequence[Node], shared: Path | None = None) -> None:
         """A `ClusterError` unless all machines can do the same work, in the same folder."""
+        import platform
+
         import lab2048
 
+        here = platform.python_version()
         for node in nodes:
             where = f"{node.host} ({node.address})"
             if node.version != lab2048.__version__:
@@ -220,6 +236,8 @@ class Team:
                     f"{where} has lab2048 {node.version}, and this machine {lab2048.__version__}; "
                     "install the same version on all"
                 )
+            if node.python != here:
+                raise ClusterError(f"{where} has Python {node.python}, and this machine {here}")
             if node.source != source_digest():
                 raise ClusterError(
                     f"{where} and this machine both have lab2048 {node.version}, but not the same "
@@ -246,7 +264,7 @@ class Team:
                 running[task.reference] = task
             if not running:
                 return
-            (ready, *_), _ = self._ray.wait(list(running), num_returns=1)
+            (ready, *_), _ = self.ray.wait(list(running), num_returns=1)
             task = running.pop(ready)
             done, result = task.outcome()
             if done:
@@ -261,8 +279,8 @@ class Team:
     def _result(self, reference: Any) -> Any:
         """What a task has returned; its own error if it has failed."""
         try:
-            return self._ray.get(reference)
-        except self._ray.exceptions.RayTaskError as error:
+            return self.ray.get(reference)
+        except self.ray.exceptions.RayTaskError as error:
             raise error.cause from None
 
 
@@ -289,7 +307,7 @@ class Task:
 
     def outcome(self) -> tuple[bool, Any]:
         """Wait; True and the result, or False if a worker was lost and another has begun anew."""
-        ray = self._team._ray
+        ray = self._team.ray
         try:
             return True, self._team._result(self.reference)
         except (ray.exceptions.AuthenticationError, ray.exceptions.RuntimeEnvSetupError):
@@ -312,13 +330,15 @@ def results(tasks: Sequence[Task]) -> list[Any]:
 
 
 def call(source: str, function: Callable[..., Any], *args: Any) -> Any:
-    """The only task there is, so that Ray finds a worker for all functions alike.
+    """The only task there is, so that Ray finds a worker for all functions alike."""
+    check_source(source)
+    return function(*args)
 
-    A machine may have joined since all were looked at: it has to have the same source.
-    """
+
+def check_source(source: str) -> None:
+    """A `ClusterError` unless this machine has that source; it may have joined since the check."""
     if source != source_digest():
         raise ClusterError(
             f"{socket.gethostname()} has another lab2048, NumPy or Numba than the machine that "
             "gives the orders; install the same on all"
         )
-    return function(*args)

@@ -221,7 +221,7 @@ class FarInduction:
         writer: ValueWriter,
     ) -> None:
         self.problem, self.team, self.crew = problem, team, crew
-        self._files = Files(work, team)
+        self._files = Files(work, team, together=True)
         self.reader, self.writer, self.record = reader, writer, writer.record
         self._shift = int(region_shift(problem.rules.cells))
         self._sound: dict[int, Task] = {}

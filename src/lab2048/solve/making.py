@@ -391,8 +391,9 @@ class ValueWriter:
             if int(number) <= left + 1
         }
         self.record.commit()
+        done_with = {CARRY.format(number) for number in range(left + 2, len(data["states"]))}
         for path in self.record.folder.glob(CARRY.format("*")):
-            if path.name not in map(CARRY.format, data["carry"]):
+            if path.name in done_with:  # those of younger layers are in the making
                 path.unlink(missing_ok=True)
 
     def _carry(self, number: int, values: Floats | int) -> int:

@@ -44,17 +44,20 @@ class FirstAges(Job):
 
 def timed(job: FirstAges, measured: Callable[[Step], bool]) -> Rates:
     """The rates of a trial in those of its layers that are to be measured."""
-    spent, states = {"enumerate": 0.0, "values": 0.0}, {"enumerate": 0, "values": 0}
+    taken: list[tuple[Step, float]] = []
     before = time.perf_counter()
 
     def note(step: Step) -> None:
         nonlocal before
         now = time.perf_counter()
-        if measured(step):
-            spent[step.stage] += now - before
-            states[step.stage] += step.layer
+        taken.append((step, now - before))
         before = now
 
     job.run(note)
-    rates = [states[stage] / spent[stage] for stage in ("enumerate", "values")]
+    spent, states = {"enumerate": 0.0, "values": 0.0}, {"enumerate": 0, "values": 0}
+    for step, seconds in taken:
+        if measured(step):
+            spent[step.stage] += seconds
+            states[step.stage] += step.layer
+    rates = [states[stage] / spent[stage] for stage in spent]
     return Rates(states["values"], *rates)

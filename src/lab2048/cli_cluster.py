@@ -132,6 +132,15 @@ def judge_on(team: Team | None) -> Judge:
     return partial(far_judged, team)
 
 
+def job_on(team: Team | None) -> Any:
+    """Who makes a table: a team, or with None threads here."""
+    if team is None:
+        return None
+    from lab2048.cluster.solver import FarJob
+
+    return partial(FarJob, team=team)
+
+
 # -- what it takes -------------------------------------------------------------------------------
 
 

@@ -8,13 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lab2048.cli_cluster import SharedOption, on_team, show_estimate, team_at
+from lab2048.cli_cluster import SharedOption, job_on, on_team, show_estimate, team_at
 from lab2048.game import P4
 from lab2048.options import ClusterOption, FourOption, GammaOption, JsonOption, ThreadsOption
 from lab2048.wording import duration, number, percent, size
@@ -135,12 +134,6 @@ def _solve(
         )
     from lab2048.solve.solver import make_table  # compiles kernels
 
-    job = None
-    if team is not None:
-        from lab2048.cluster.solver import FarJob
-
-        job = partial(FarJob, team=team)
-
     try:
         with _layer_progress(total) as progress:
             return make_table(
@@ -150,7 +143,7 @@ def _solve(
                 keep=keep,
                 threads=threads,
                 progress=progress,
-                job=job,
+                job=job_on(team),
             )
     except KeyboardInterrupt:
         _say("the same command goes on from here")
@@ -177,8 +170,8 @@ def _announce(
     why = "" if found.known else " (extrapolated)"
     _say(
         f"{problem.name}: {how}{found.states:,} states{why}, about {duration(takes.seconds)}, "
-        f"{size(takes.memory)} of memory and {size(takes.disk)} of disk with {cores} "
-        f"core{'s' * (cores > 1)}"
+        f"{size(takes.memory)} of memory{' a machine' * (takes is not found)} and "
+        f"{size(takes.disk)} of disk with {cores} core{'s' * (cores > 1)}"
     )
     free, begun = free_space(folder), (folder / PROGRESS).exists()
     if begun:
@@ -186,9 +179,10 @@ def _announce(
     if takes.disk > free and not force and not begun:
         smaller = "--values float32, " if (keep, values) == ("table", "float64") else ""
         smaller = f"--keep summary, {smaller}" if keep == "table" else smaller
+        other = "--out" if team is None else "--shared"
         raise ValueError(
             f"{problem.name} needs about {size(takes.disk)} of disk and {folder} has "
-            f"{size(free)} free; lab2048 solve has {smaller}--out for another disk, "
+            f"{size(free)} free; lab2048 solve has {smaller}{other} for another disk, "
             "and --force to begin all the same"
         )
     return found.states if found.exact else None

@@ -73,6 +73,7 @@ def connected(address: str, workers: int | None = None, check: bool = True) -> I
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     else:
         _knock(address)
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # what is wrong is told here, once
     import ray
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
@@ -89,7 +90,9 @@ def connected(address: str, workers: int | None = None, check: bool = True) -> I
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        first = str(error).strip().split("\n")[0][:200]
+        first = str(error).strip().split("\n")[0]
+        if address == LOCAL:
+            raise ClusterError(f"Ray does not start on this machine: {first}") from None
         raise ClusterError(
             f"the Ray cluster at {address} does not let us in: {first} (is it the same Ray and "
             "Python, and is its token here? docs/cluster.md)"
@@ -198,8 +201,13 @@ class Team:
         mark = f".lab2048-{secrets.token_hex(8)}"
         look = self.ray.remote(num_cpus=0, max_retries=2)(look_around)
         if shared is not None:
-            shared.mkdir(parents=True, exist_ok=True)
-            (shared / mark).touch()
+            try:
+                shared.mkdir(parents=True, exist_ok=True)
+                (shared / mark).touch()
+            except OSError as error:
+                raise ClusterError(
+                    f"the shared folder {shared} cannot be written to here: {error.strerror}"
+                ) from None
         try:
             asked = [
                 look.options(

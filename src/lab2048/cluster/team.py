@@ -73,7 +73,6 @@ def connected(address: str, workers: int | None = None, check: bool = True) -> I
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     else:
         _knock(address)
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # what is wrong is told here, once
     import ray
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}

@@ -30,7 +30,7 @@ SHARD, LIST, PACKED = "shard", "list", "packed"
 LEAST = 100_000
 """Keys of a shard, at least."""
 MOST = 3_000_000
-"""And at most. The fewer shards there are, the fewer keys are found by several of them."""
+"""And at most. The fewer shards there are, the fewer lists have to be merged for the next step."""
 
 
 def parts_for(keys: int, workers: int, most: int) -> int:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import pexpect
 import pytest
 
 import lab2048
@@ -265,3 +266,73 @@ def test_an_error_of_the_programs_own_is_one_line_too(command, monkeypatch):
         "lab2048.analysis.as_json", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
     )
     assert command("probe", SQUARE, "--json") == (130, "", "lab2048: stopped\n")
+
+
+# -- files that exist --------------------------------------------------------------------------
+
+SLOW = pytest.mark.slow
+WRITERS = {
+    "evaluate greedy --board 2x2 --save {}": "games.jsonl",
+    "evaluate greedy --board 2x2 --report {}": "page.html",
+    "evaluate greedy --board 2x2 --plots {folder}": "2x2-scores.svg",
+    "tour --out {}": "tour.html",
+    "survey 2x2 --out {folder}": "by-age.png",
+    "survey 2x2 --p4 0,1 --out {folder}": "sweep.json",
+    "survey 2x2 --tree --out {folder}": "tree.svg",
+    "data make --player greedy --board 2x2 --out {}": "moves.txt",
+    "data label --player greedy --board 2x2 --out {}": "labels.parquet",
+    "data perfect --board 2x2 --out {}": "perfect.parquet",
+    "train ntuple --board 2x2 --episodes 10 --plot {}": "curve.svg",
+    "train supervised --data moves.txt --plot {}": "curve.svg",
+    "train zero --board 2x2 --moves 10 --plot {}": "curve.svg",
+    "train pack network {}": "small.safetensors",
+}
+"""Every command that writes a file where it is told to, and the name of one that it writes."""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [pytest.param(line, marks=[SLOW] * ("d --d" in line or "zero" in line)) for line in WRITERS],
+)
+def test_what_exists_is_not_replaced_unasked(line, command, own_home, tmp_path):
+    path = tmp_path / "out" / WRITERS[line]
+    path.parent.mkdir()
+    path.write_text("dear to somebody")
+    words = [word.format(path, folder=path.parent) for word in line.split()]
+    code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1] == f"lab2048: {path} exists already: --force replaces it"
+    assert path.read_text() == "dear to somebody"
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_force_replaces_what_exists(command, warm_home, tmp_path):
+    path = tmp_path / "games.jsonl"
+    for more in ((), ("--force",)):
+        line = ("evaluate", "greedy", "--board", "2x2", "--games", "3", "--save", str(path), *more)
+        assert command(*line)[0] == 0
+        assert len(path.read_text().splitlines()) == 3
+        path.write_text("")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2), ("\x04", 1)])
+def test_on_a_terminal_there_is_a_question(answer, code, tmp_path):
+    path = tmp_path / "page.html"
+    path.touch()
+    source = (
+        "import sys, typer; from pathlib import Path; from lab2048.home import check_target\n"
+        "try: check_target(Path(sys.argv[1]))\n"
+        "except ValueError: sys.exit(2)\n"
+        "except typer.Abort: sys.exit(1)\n"
+    )
+    child = pexpect.spawn(
+        "bash",
+        ["-c", f'{sys.executable} -c "$0" "$1" >{tmp_path}/out', source, str(path)],
+        timeout=20,
+    )
+    child.expect_exact(f"Replace {path}? [y/N]: ")
+    child.send(answer if answer == "\x04" else f"{answer}\r")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == code
+    assert (tmp_path / "out").read_text() == ""

@@ -453,7 +453,17 @@ def test_make_and_check(command, tmp_path, warm_home):
 @slow
 def test_labels_by_command(command, tmp_path, warm_home):
     path = str(tmp_path / "a.parquet")
-    arguments = ["--player", "greedy", "--moves", "300", "--random", "0.1", "--out", path]
+    arguments = [
+        "--player",
+        "greedy",
+        "--moves",
+        "300",
+        "--random",
+        "0.1",
+        "--out",
+        path,
+        "--force",
+    ]
     code, out, _ = command("data", "label", *arguments)
     assert code == 0 and "wrote 300 boards of greedy to" in out
     code, out, _ = command("data", "label", *arguments, "--board", "2x2", "--teacher", "optimal")
@@ -463,13 +473,15 @@ def test_labels_by_command(command, tmp_path, warm_home):
         taught.boards, np.zeros_like(taught.boards)
     )
     assert np.allclose(taught.q, right, equal_nan=True)
-    code, out, _ = command("data", "perfect", "--board", "2x2", "--out", path, "--likely", "0")
+    code, out, _ = command(
+        "data", "perfect", "--board", "2x2", "--out", path, "--likely", "0", "--force"
+    )
     assert code == 0 and "states of optimal:ties=split to" in out
     code, _, error = command("data", "perfect", "--board", "2x2", "--out", str(tmp_path / "a.txt"))
     assert code == 2 and "labels go into a .parquet file, not a.txt" in error
-    code, _, error = command("data", "perfect", "--board", "3x3", "--out", path)
+    code, _, error = command("data", "perfect", "--board", "3x3", "--out", path, "--force")
     assert code == 2 and "there is no table 3x3; make it with: lab2048 solve 3x3" in error
     code, _, error = command(
-        "data", "perfect", "--board", "2x2", "--player", "montecarlo", "--out", path
+        "data", "perfect", "--board", "2x2", "--player", "montecarlo", "--out", path, "--force"
     )
     assert code == 2 and "are not known: it draws" in error

@@ -224,7 +224,11 @@ def test_a_full_disk_is_said_and_nothing_is_lost(warm_home, tmp_path, wanted):
     if wanted == "journal":
         arguments[arguments.index("--games") + 1] = "500"
     else:
-        arguments += ["--report" if wanted == "page.html" else "--save", str(tmp_path / wanted)]
+        arguments += [
+            "--report" if wanted == "page.html" else "--save",
+            str(tmp_path / wanted),
+            "--force",
+        ]
         (tmp_path / wanted).write_text("what was there before")
     run_command(*arguments)  # everything is compiled and solved
     if wanted != "journal":

@@ -14,6 +14,7 @@ from lab2048.cli_evaluate import move_on, progress_bar
 from lab2048.options import (
     BoardOption,
     ClusterOption,
+    ForceOption,
     FourOption,
     JsonOption,
     ThreadsOption,
@@ -48,6 +49,7 @@ def make(  # noqa: PLR0913, PLR0917
     seed: GamesOption = 1,
     threads: ThreadsOption = None,
     cluster: ClusterOption = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write the moves of games of a player: .parquet, or .txt for the text form of the study."""
@@ -58,7 +60,7 @@ def make(  # noqa: PLR0913, PLR0917
 
     wanted = counted(moves, "moves")
     rules = Rules.parse(board, p4)
-    check_file(out)
+    check_file(out, force)
     chosen = make_player(player, rules)
     prepare(chosen)
     with team_at(cluster, threads) as team, progress_bar() as bar:
@@ -84,6 +86,7 @@ def label(  # noqa: PLR0913, PLR0917
     seed: GamesOption = 1,
     threads: ThreadsOption = None,
     cluster: ClusterOption = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write boards of games of a player with what it, or its teacher, says about each move."""
@@ -94,7 +97,7 @@ def label(  # noqa: PLR0913, PLR0917
 
     wanted = counted(moves, "moves")
     rules = Rules.parse(board, p4)
-    check_labels(out)
+    check_labels(out, force)
     chosen = make_player(player, rules)
     judge = make_player(teacher, rules) if teacher else chosen
     prepare(chosen)
@@ -119,17 +122,17 @@ def tell_written(path: Path, what: str, written: int, as_json: bool, **facts: An
         print(f"wrote {written:,} {what} of {facts['player']} to {path}: {size(found)}")
 
 
-def check_labels(path: Path) -> None:
-    """An error unless labels can be put into this file."""
+def check_labels(path: Path, force: bool) -> None:
+    """An error unless labels may be put into this file (`home.check_target`)."""
     from lab2048.data import check_file
 
     if path.suffix != ".parquet":
         raise ValueError(f"labels go into a .parquet file, not {path.name[:40]}")
-    check_file(path)
+    check_file(path, force)
 
 
 @app.command()
-def perfect(
+def perfect(  # noqa: PLR0913, PLR0917
     out: OutOption,
     board: BoardOption = "3x3",
     p4: FourOption = 0.1,
@@ -139,6 +142,7 @@ def perfect(
         float, typer.Option("--likely", min=0, max=1, help="Leave out what fewer games come to.")
     ] = 1e-7,
     threads: ThreadsOption = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write perfect labels of a solved board: every state that a player comes to, and how often."""
@@ -149,7 +153,7 @@ def perfect(
     from lab2048.players import make_player
 
     rules = Rules.parse(board, p4)
-    check_labels(out)
+    check_labels(out, force)
     with table_against(rules.name, rules) as table, progress_bar() as bar:
         chosen = make_player(player, rules)
         prepare(chosen)

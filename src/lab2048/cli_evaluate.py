@@ -16,7 +16,14 @@ import typer
 
 from lab2048.cli_cluster import player_on, team_at
 from lab2048.game import P4
-from lab2048.options import BoardOption, ClusterOption, FourOption, JsonOption, ThreadsOption
+from lab2048.options import (
+    BoardOption,
+    ClusterOption,
+    ForceOption,
+    FourOption,
+    JsonOption,
+    ThreadsOption,
+)
 from lab2048.wording import number
 
 if TYPE_CHECKING:
@@ -112,6 +119,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
     plots: Annotated[
         Path | None, typer.Option("--plots", metavar="DIR", help="Save the pictures as SVG files.")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.")] = False,
@@ -129,7 +137,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
         raise ValueError("only one of --json, --csv and --latex can be printed")
     rules = Rules.parse(board, p4)
     checked_seed(seed)
-    check_targets(save, report, plots)
+    check_targets(save, report, plots, rules, force)
     entrants = [make_player(spec, rules) for spec in specs]
     if len({each.spec for each in entrants}) < len(entrants):
         raise ValueError("the same player is given twice")
@@ -176,17 +184,19 @@ def _keep(results: list[dict[str, Any]]) -> None:
         say(f"the results could not be kept: {error.strerror}")
 
 
-def check_targets(save: Path | None, report: Path | None, plots: Path | None) -> None:
-    """An error, before any game is played, if results could not be written where they should."""
+def check_targets(
+    save: Path | None, report: Path | None, plots: Path | None, rules: Rules, force: bool
+) -> None:
+    """An error, before any game is played, if results may not be written where they should."""
     from lab2048.home import check_target
     from lab2048.records import check_file
 
     if save is not None:
-        check_file(save)
+        check_file(save, force)
     if report is not None:
-        check_target(report)
+        check_target(report, force=force)
     if plots is not None:
-        check_target(plots, folder=True)
+        check_target(plots, files=[f"{rules.name}-*.svg"], force=force)
 
 
 def table_for(rules: Rules, name: str | None) -> Table | None:

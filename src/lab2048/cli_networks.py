@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lab2048.options import JsonOption
+from lab2048.options import ForceOption, JsonOption
 from lab2048.wording import size
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def pack(
         int | None,
         typer.Option("--visits", min=1, help="Leave out what was visited less often (n-tuples)."),
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Write a network to a file that is as small as it gets. It plays, but does not learn."""
     from lab2048.home import check_target
@@ -112,7 +113,7 @@ def pack(
         raise ValueError(f"--step is a number above 0, not {step:g}")
     if file.resolve().is_relative_to(networks_folder().resolve()):
         raise ValueError(f"{file} is among the networks that learn, and what is packed does not")
-    check_target(file)
+    check_target(file, force=force)
     path = network_folder(name) / FILE
     if not path.exists():
         raise ValueError(f"there is no network {name}; lab2048 train list shows what there is")

@@ -15,7 +15,7 @@ import typer
 from lab2048.cli_cluster import team_at
 from lab2048.cli_evaluate import move_on, progress_bar, say
 from lab2048.cli_train import check_plot, stopping, table_against, there_already
-from lab2048.options import ClusterOption, JsonOption, ThreadsOption, counted
+from lab2048.options import ClusterOption, ForceOption, JsonOption, ThreadsOption, counted
 
 if TYPE_CHECKING:
     from lab2048.learn.encoding import Batch
@@ -170,6 +170,7 @@ def supervised(  # noqa: PLR0913, PLR0917
     threads: ThreadsOption = None,
     device: DeviceOption = "auto",
     plot: PlotOption = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train a network on recorded moves, or on perfect labels.
@@ -191,7 +192,7 @@ def supervised(  # noqa: PLR0913, PLR0917
         data = [Path(each) for each in before.facts["data"]]
     if not data:
         raise ValueError("it needs moves to learn from: --data FILE; lab2048 data make writes some")
-    check_plot(plot)
+    check_plot(plot, force)
     chosen = torch_module("learner").pick_device(device)
     use_threads(threads)
     moves, source = batches_of(data, settings)
@@ -319,6 +320,7 @@ def zero(  # noqa: PLR0913, PLR0917
     cluster: ClusterOption = None,
     device: DeviceOption = "auto",
     plot: PlotOption = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train a network by self-play with tree search, in the manner of AlphaZero.
@@ -344,7 +346,7 @@ def zero(  # noqa: PLR0913, PLR0917
         "simulations": simulations, "rate": rate, "seed": seed,
     }  # fmt: skip
     settings = settings_of(module.Settings, given, before, name)
-    check_plot(plot)
+    check_plot(plot, force)
     chosen = torch_module("learner").pick_device(device)
     if before and threads not in (None, before.facts["threads"]):
         raise ValueError(f"{name} was begun with --threads {before.facts['threads']}")

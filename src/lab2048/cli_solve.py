@@ -15,7 +15,14 @@ import typer
 
 from lab2048.cli_cluster import SharedOption, job_on, on_team, show_estimate, team_at
 from lab2048.game import P4
-from lab2048.options import ClusterOption, FourOption, GammaOption, JsonOption, ThreadsOption
+from lab2048.options import (
+    ClusterOption,
+    ForceOption,
+    FourOption,
+    GammaOption,
+    JsonOption,
+    ThreadsOption,
+)
 from lab2048.wording import duration, number, percent, size
 
 if TYPE_CHECKING:
@@ -390,6 +397,10 @@ def folder_of(name: str) -> Path:
 
 # -- survey --------------------------------------------------------------------------------------
 
+TREE, SWEEP = ("tree.svg",), ("sweep.json", "p4.png")
+SURVEY = ("survey.json", "by-move.png", "by-age.png", "tiles.png")
+"""The files of each kind of survey."""
+
 
 @app.command()
 def survey(
@@ -405,9 +416,11 @@ def survey(
         Path | None, typer.Option("--out", metavar="DIR", help="Where pictures are put.")
     ] = None,
     threads: ThreadsOption = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """What optimal play is like: exact statistics and pictures. Solves what is not solved yet."""
+    from lab2048.home import check_target
     from lab2048.results import survey_folder
     from lab2048.solve.problem import Problem
     from lab2048.solve.store import expanded
@@ -420,6 +433,8 @@ def survey(
     folder = survey_folder(usual) if out is None else expanded(out)
     if tree and len(problems) > 1:
         raise ValueError("--tree draws one game; give it one --p4")
+    files = TREE if tree else SWEEP if len(problems) > 1 else SURVEY
+    check_target(folder, files=files, force=force or out is None)  # the usual place is renewed
     if tree:
         _draw_tree(problems[0], folder, as_json)
     elif len(problems) > 1:
@@ -458,7 +473,7 @@ def _draw_tree(problem: Problem, folder: Path, as_json: bool) -> None:
         raise ValueError(f"{problem.rules.name} has too many states to be drawn; --tree is for 2x2")
     with solved(problem) as table:
         drawing = draw_tree(table)
-    path = folder / "tree.svg"
+    path = folder / TREE[0]
     write_atomically(path, drawing)
     print(json.dumps({"tree": str(path)}) if as_json else f"saved {path}")
 
@@ -553,10 +568,10 @@ def _sweep(problems: list[Problem], folder: Path, threads: int | None, as_json: 
                 "reach": found.reach,
             }
         )
-    write_atomically(folder / "sweep.json", json.dumps(rows) + "\n")
+    write_atomically(folder / SWEEP[0], json.dumps(rows) + "\n")
     gamma = problems[0].gamma
     title = problems[0].rules.name + (f", gamma = {gamma:g}" if gamma != 1 else "")
-    path = plot_sweep(rows, title, folder / "p4.png")
+    path = plot_sweep(rows, title, folder / SWEEP[1])
     if as_json:
         print(json.dumps({"rows": rows, "pictures": [str(path)]}))
         return

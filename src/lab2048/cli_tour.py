@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from lab2048 import cli_evaluate
-from lab2048.options import JsonOption
+from lab2048.options import ForceOption, JsonOption
 
 if TYPE_CHECKING:
     from lab2048.player import Player
@@ -72,6 +72,7 @@ def tour(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Where to write the page.")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Solve 3x3, rank players against perfect play, play on 4x4, and write it all on a page."""
@@ -80,7 +81,7 @@ def tour(
 
     checked_seed(seed)
     path = out if out is not None else home() / "tour.html"
-    check_target(path)
+    check_target(path, force=force or out is None)  # the usual page is the last tour's
     print(WELCOME.format(left=FIRST), file=sys.stderr, flush=True)
     with _compiling() as ahead:
         players, small = _on_3x3(games, seed, ahead)

@@ -16,7 +16,7 @@ import typer
 
 from lab2048.cli_evaluate import progress_bar, say, table_for
 from lab2048.game import P4
-from lab2048.options import JsonOption, counted
+from lab2048.options import ForceOption, JsonOption, counted
 from lab2048.wording import size
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def ntuple(  # noqa: PLR0913, PLR0917
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the curve: .svg, .png.")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train an n-tuple network by temporal-difference learning.
@@ -103,7 +104,7 @@ def ntuple(  # noqa: PLR0913, PLR0917
         counted(episodes) if episodes is not None else None,
         60 * minutes if minutes is not None else None,
     )
-    check_plot(plot)
+    check_plot(plot, force)
     given = {
         "board": board, "p4": p4, "network": network, "method": method, "rate": rate,
         "initial": initial, "gamma": gamma, "epsilon": epsilon, "order": order, "seed": seed,
@@ -132,14 +133,14 @@ def ntuple(  # noqa: PLR0913, PLR0917
         say(f"wrote {plot}")
 
 
-def check_plot(path: Path | None) -> None:
-    """A `ValueError` unless a picture can be drawn there, if one is asked for."""
+def check_plot(path: Path | None, force: bool) -> None:
+    """A `ValueError` unless a picture may be drawn there, if one is asked for."""
     from lab2048.home import check_target
 
     if path is not None:
         if path.suffix not in (".svg", ".png", ".pdf"):
             raise ValueError(f"a picture is .svg, .png or .pdf, not {path.name[:40]!r}")
-        check_target(path)
+        check_target(path, force=force)
 
 
 def table_against(name: str, rules: Rules) -> Table:

@@ -346,13 +346,13 @@ def may_be(moves: Moves, rules: Rules) -> Bytes:
     return out
 
 
-def check_file(path: Path) -> None:
-    """An error unless moves can be put into this file."""
+def check_file(path: Path, force: bool = False) -> None:
+    """An error unless a command may put moves into this file (`home.check_target`)."""
     if path.suffix not in (".txt", ".parquet"):
         raise DataError(f"moves are written to a .txt or a .parquet file, not {path.name[:40]}")
     if path.suffix == ".parquet":
         arrow()
-    check_target(path)
+    check_target(path, force=force)
 
 
 def open_moves(path: Path, rules: Rules) -> Source:

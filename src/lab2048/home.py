@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 
@@ -59,8 +60,13 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def check_target(path: Path, folder: bool = False) -> None:
-    """A `ValueError` unless a file (or folder) can be made there: known before hours of work."""
+def check_target(path: Path, *, files: Sequence[str] = (), force: bool = False) -> None:
+    """A `ValueError` unless a command may write to a file: known before hours of work.
+
+    With `files` the path is a folder, and these are the names (or patterns) of what is put there.
+    A file that exists is replaced only with `force`, or if a question on the terminal says so.
+    """
+    folder = bool(files)
     if path.exists() and path.is_dir() != folder:
         raise ValueError(f"{path} is {'a file' if folder else 'a folder'}")
     there = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
@@ -69,6 +75,22 @@ def check_target(path: Path, folder: bool = False) -> None:
     where = there if there.is_dir() else there.parent  # a new file takes the place of an old one
     if not os.access(where, os.W_OK):
         raise ValueError(f"{where} cannot be written to")
+    there_already = [found for name in files for found in sorted(path.glob(name))]
+    if not folder and path.exists():
+        there_already = [path]
+    if there_already and not force and not _may_replace(there_already):
+        raise ValueError(f"{there_already[0]} exists already: --force replaces it")
+
+
+def _may_replace(paths: Sequence[Path]) -> bool:
+    """Ask whether files may be replaced, if there is somebody to ask."""
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+        return False
+    import typer
+
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    with redirect_stdout(sys.stderr):  # all of the question: stdout is for results
+        return typer.confirm(f"Replace {paths[0]}{more}?")
 
 
 @contextmanager

@@ -14,6 +14,9 @@ SeedOption = Annotated[
     int | None, typer.Option("--seed", help="Same seed, same game. Drawn if not given.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace files that exist, without a question.")
+]
 GammaOption = Annotated[float, typer.Option("--gamma", help="Discount a move, from 0 to 1.")]
 ThreadsOption = Annotated[
     int | None, typer.Option("--threads", min=1, max=1024, help="As many as cores if not given.")

@@ -204,13 +204,13 @@ def _parquet_lines(path: Path) -> Iterator[tuple[int, str]]:
         yield number, json.dumps({"format": FORMAT, "rules": rules, **row}, default=str)
 
 
-def check_file(path: Path) -> None:
-    """An error unless games can be put into this file."""
+def check_file(path: Path, force: bool = False) -> None:
+    """An error unless a command may put games into this file (`home.check_target`)."""
     if path.suffix not in (".jsonl", ".parquet"):
         raise RecordError(f"games are saved in a .jsonl or a .parquet file, not {path.name}")
     if path.suffix == ".parquet":
         arrow()
-    check_target(path)
+    check_target(path, force=force)
 
 
 def write_records(records: Iterable[Record], path: Path) -> None:

@@ -81,6 +81,7 @@ ORDER = [
     "learn.neural",
     "custom",
     "players",
+    "marks",
     "analysis",
     "bulk",
     "records",

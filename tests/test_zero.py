@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -443,6 +444,25 @@ def stored(name, rules, **more):
     training.scale = 50.0
     write_tensors(network_folder(name) / FILE, "zero", training.facts, training.tensors())
     return training
+
+
+@slow
+def test_a_network_is_played_with_the_settings_that_it_was_trained_with(own_home):
+    rules = Rules(3, 2)
+    training = stored("papers", rules, c1=1.25, c2=math.inf, backup="mean")
+    boards = np.array([Game(rules, 1, index=k).board.packed for k in range(200)], np.uint64)
+    player = make_player("zero:papers,simulations=12", rules)
+    assert player.search_settings == {"c1": 1.25, "c2": math.inf, "backup": "mean"}
+    assert player.spec == "zero:papers,simulations=12"
+    given = Loaded(training.network(), {**training.facts, "c1": 0.2, "c2": 300.0, "backup": "best"})
+    other = Zero(rules, given=given, simulations=12)
+    told = Zero(rules, given=given, simulations=12, c1=1.25, c2=math.inf, backup="mean")
+    found = player.values_many(boards, boards)
+    assert np.array_equal(found, told.values_many(boards, boards), equal_nan=True)
+    assert not np.array_equal(found, other.values_many(boards, boards), equal_nan=True)
+    assert other.identity != told.identity
+    half = make_player("zero:papers,simulations=12,c1=0.5", rules)
+    assert half.search_settings == {"c1": 0.5, "c2": math.inf, "backup": "mean"}
 
 
 @slow

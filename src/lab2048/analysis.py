@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lab2048.game import Board, Direction, Rules, Spawn
@@ -25,6 +26,8 @@ class Opinion(NamedTuple):
     """The move it makes; None if there is none."""
     points: bool = False
     """Whether the values are expected scores."""
+    marks: Mapping[Direction, str] = MappingProxyType({})
+    """How good the legal moves are, as far as the player can tell (`lab2048.marks`)."""
 
 
 def opinion(player: Player, board: Board, word: int = 0) -> Opinion:
@@ -41,7 +44,21 @@ def opinion(player: Player, board: Board, word: int = 0) -> Opinion:
         choice = _pick(player, values, word)  # asked again, it would take as long once more
     else:
         choice = player.choose(board, word)
-    return Opinion(player.spec, player.meaning, values, choice, player.points)
+    marks = _marks(player, values)
+    return Opinion(player.spec, player.meaning, values, choice, player.points, marks)
+
+
+def _marks(player: Player, values: dict[Direction, float]) -> dict[Direction, str]:
+    """The mark of each move that a player has given a value."""
+    import numpy as np
+
+    from lab2048.marks import mark, settle
+
+    if not values:
+        return {}
+    found = settle(np.array([list(values.values())]), player)[0]
+    best = float(found.max())
+    return {d: mark(best - float(q), best, player) for d, q in zip(values, found, strict=True)}
 
 
 def _pick(player: Player, values: dict[Direction, float], word: int) -> Direction:
@@ -82,7 +99,7 @@ def as_json(
         "terminal": board.is_terminal,
         "value": table.value(board) if table else None,
         "moves": {
-            str(direction): _move_json(board, direction, values.get(direction))
+            str(direction): _move_json(board, direction, values.get(direction), table)
             for direction in Direction
         },
     }
@@ -102,9 +119,15 @@ def as_json(
     return found
 
 
-def _move_json(board: Board, direction: Direction, value: MoveValue | None) -> dict[str, Any]:
+def _move_json(
+    board: Board, direction: Direction, value: MoveValue | None, table: Table | None
+) -> dict[str, Any]:
     """One of the four moves."""
+    from lab2048.marks import mark
+
     legal, reward, after = board.move(direction)
+    best = value.q + value.regret if value else 0.0
+    lost = value.regret if value and not value.optimal else 0.0
     return {
         "legal": legal,
         "reward": reward if legal else None,
@@ -113,6 +136,7 @@ def _move_json(board: Board, direction: Direction, value: MoveValue | None) -> d
         "q": value.q if value else None,
         "regret": value.regret if value else None,
         "optimal": value.optimal if value else None,
+        "mark": mark(lost, best, table) if value and table else None,
     }
 
 
@@ -125,6 +149,7 @@ def opinion_json(opinion: Opinion) -> dict[str, Any]:
             str(d): value if value is not None and math.isfinite(value) else None
             for d, value in ((d, opinion.values.get(d)) for d in Direction)
         },
+        "marks": {str(d): opinion.marks.get(d) for d in Direction},
         "choice": None if opinion.choice is None else str(opinion.choice),
     }
 

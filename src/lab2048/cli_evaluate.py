@@ -363,6 +363,8 @@ def show_results(results: list[dict[str, Any]]) -> None:
     """The results as a table for people, best first."""
     from rich.console import Console
 
+    from lab2048.measure import WHY_LOSSES_EXCEED
+
     console = Console()
     console.print(results_grid(results, console.width))
     first = results[0]
@@ -374,6 +376,10 @@ def show_results(results: list[dict[str, Any]]) -> None:
     if any(each["timed"] for each in results):
         words.append("with a time limit, games differ from machine to machine")
     console.print("; ".join(words), style="dim", highlight=False)
+    if any(each["optimal"] and not each["exact"] for each in results):
+        console.print(
+            f"{WHY_LOSSES_EXCEED}; --exact computes the loss itself.", style="dim", highlight=False
+        )
     for each in results[1:] if len(results) <= 4 else []:
         paired = each["paired"]["difference"]
         ends = paired["ci95"]

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lab2048.cli_evaluate import TableOption, say, table_for
-from lab2048.options import JsonOption
+from lab2048.options import ForceOption, JsonOption
+from lab2048.wording import plain
 
 if TYPE_CHECKING:
     from lab2048.player import Player
     from lab2048.records import Record, Turn
-    from lab2048.review import Step
+    from lab2048.review import Review
     from lab2048.solve.table import Table
 
 app = typer.Typer()
@@ -82,54 +84,59 @@ def review(
         str | None,
         typer.Option("--by", metavar="PLAYER", help="A strong player to compare with."),
     ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Print every move, not only the worst.")] = (
+        False
+    ),
     page: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a graph.")
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page that steps through the game."),
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Go through a game move by move: what each was worth, and the largest mistakes.
+    """Go through a game: how good its moves were, and which were the worst.
 
     The judge is the table of the solved board, or else a player: the one that is named, the n-tuple
-    network of the package where there is one for the board, or expectimax.
+    network of the package where there is one for the board, or expectimax. --json has every move.
     """
     from lab2048.home import check_target
-    from lab2048.players import make_player
     from lab2048.records import RecordError
-    from lab2048.review import usual_judge
+    from lab2048.review import review as go_through
 
     if by is not None and table is not None:
         raise ValueError("a game is judged by a table or by a player, not by both")
     record = _nth(path, game)
     if page is not None:
-        check_target(page)
-    with ExitStack() as stack:
-        judge: Table | Player | None = None
-        name = "perfect play"
-        if by is None:
-            judge = table_for(record.rules, table)
-            if judge is not None:
-                stack.enter_context(judge)
-                if table is None and record.start is not None and record.start not in judge:
-                    judge = None  # no game comes to where this one began
-        if judge is None:
-            judge = make_player(by or usual_judge(record.rules), record.rules)
-            name = judge.spec
-        from lab2048.review import review as go_through
-        from lab2048.review import summary
-
+        check_target(page, force=force)
+    with _judge(record, table, by) as judge:
         try:
-            steps = go_through(record, judge)
+            found = go_through(record, judge)
         except RecordError as error:
             raise ValueError(f"{path}, game {game}: {error}") from None
     if page is not None:
         from lab2048.review_page import write_review
 
-        write_review(record, steps, name, page, sys.argv[1:])
+        write_review(record, found, page, sys.argv[1:])
         say(f"wrote {page}")
     if as_json:
-        print(json.dumps({"player": record.player, "judge": name, **summary(steps)}))
+        print(json.dumps({"player": record.player, "score": record.score, **found.as_json()}))
     else:
-        _show_review(record, steps, name)
+        _show_review(record, found, every)
+
+
+@contextmanager
+def _judge(record: Record, table: str | None, by: str | None) -> Iterator[Table | Player]:
+    """Who judges a game: the table or the player that was named, or what there is for the board."""
+    from lab2048.players import make_player
+    from lab2048.review import usual_judge
+
+    with ExitStack() as stack:
+        found = table_for(record.rules, table) if by is None else None
+        if found is not None:
+            stack.enter_context(found)
+            if table is None and record.start is not None and record.start not in found:
+                found = None  # no game comes to where this one began
+        yield found or make_player(by or usual_judge(record.rules), record.rules)
 
 
 def _nth(path: Path, number: int) -> Record:
@@ -155,25 +162,29 @@ def _turns(record: Record, path: Path, number: int) -> list[Turn]:
         raise ValueError(f"{path}, game {number}: {error}") from None
 
 
-def _show_review(record: Record, steps: list[Step], by: str) -> None:
-    """A game move by move, and its summary."""
-    from lab2048.review import summary, worst
+def _show_review(record: Record, review: Review, every: bool) -> None:
+    """The worst moves of a game, or all of them, and its summary."""
+    from lab2048.review import lost_text, worst
 
-    print(f"{record.player} on {record.rules.name}, judged by {by}")
-    print(" move  made   better       lost  loss so far  board")
-    for step in steps:
-        better, lost = (str(step.best), f"{step.regret:,.2f}") if step.regret else ("", "")
-        facts = f"{step.number:5}  {step.move!s:6} {better:6} {lost:>10} {step.loss:12,.2f}"
-        print(f"{facts}  {step.board}")
-    found = summary(steps)
+    print(f"{plain(record.player)} on {record.rules.name}, judged by {review.judge}")
+    if review.caveat:
+        print(review.caveat)
     print()
-    for step in worst(steps):
-        print(f"move {step.number}: {step.move}, better {step.best} (lost {step.regret:,.2f})")
+    if every:
+        _show_moves(review)
+    for step in worst(review.steps):
+        facts = [f"{step.move}, {step.mark}", f"better {step.best}", lost_text(step, review.exact)]
+        print(f"move {step.number}: {'; '.join(filter(None, facts))}")
         print(step.board.grid())
         print()
-    accuracy = "-" if found["accuracy"] is None else f"{found['accuracy']:.1%}"
-    agreement = "-" if found["agreement"] is None else f"{found['agreement']:.1%}"
-    print(
-        f"score {record.score:,}, {found['moves']:,} moves, lost {found['loss']:,.2f}; "
-        f"{agreement} of the moves are best, accuracy {accuracy}"
-    )
+    print("; ".join(review.facts(record)))
+
+
+def _show_moves(review: Review) -> None:
+    """Every move in a line."""
+    print(" move  made   mark     better       lost  board")
+    for step in review.steps:
+        better = "" if step.regret == 0 else str(step.best)
+        lost = f"{step.regret:,.2f}" if review.exact and step.regret else ""
+        print(f"{step.number:5}  {step.move!s:6} {step.mark:8} {better:6} {lost:>10}  {step.board}")
+    print()

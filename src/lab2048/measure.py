@@ -202,6 +202,13 @@ def reach_rate(figures: Mapping[str, Any], tile: int) -> float:
     return float(tile < min(map(int, reach)))
 
 
+WHY_LOSSES_EXCEED = (
+    "A sampled loss may exceed what perfect play scores: each move's loss is an expected value and "
+    "games are samples, so that mean score and mean loss add up to it only in the long run"
+)
+"""What tables say below losses that come from games."""
+
+
 def order(figures: Mapping[str, Any]) -> float:
     """What players are ranked by: the exact mean where it is known, else the mean; best first."""
     exact = figures["exact"]

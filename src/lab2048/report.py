@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 import lab2048
 from lab2048.home import replacing, write_atomically
-from lab2048.measure import order, reach_rate
+from lab2048.measure import WHY_LOSSES_EXCEED, order, reach_rate
 from lab2048.palette import line_style
 from lab2048.solve.plots import STYLE
 
@@ -159,6 +159,7 @@ def _note(group: Sequence[Result]) -> str:
             "Loss is the expected score given away by moves that are not optimal, by the table of "
             "the solved game; a player agrees where its move is optimal."
         )
+        words.append(f"{WHY_LOSSES_EXCEED}.")
     if any(each["exact"] for each in group):
         words.append("What is exact is computed from the player's choices, without any game.")
     if any(each["timed"] for each in group):

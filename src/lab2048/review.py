@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lab2048.game import Board, Direction, Rules
 from lab2048.learn.files import shipped
+from lab2048.marks import (
+    BEST,
+    NEGLIGIBLE,
+    caveat,
+    count_marks,
+    error_of,
+    is_mistake,
+    mark,
+    marks_text,
+    settle,
+)
 from lab2048.player import Floats, Player
 from lab2048.records import Record, RecordError, Turn
-from lab2048.solve.optimal import even_out
 from lab2048.solve.table import Table
 
 WORST = 5
@@ -31,26 +42,81 @@ class Step(NamedTuple):
     value: float
     """Of the best move."""
     regret: float
+    """How much less than the best move's value; 0 if the judge cannot tell them apart."""
     gap: float
     """Best less worst of the legal moves."""
-    loss: float
-    """All regret so far, this move's included."""
+    loss: float | None
+    """All regret so far, this move's included; None if the judge is not exact."""
+    mark: str
+    """How good the move was: see `lab2048.marks`."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The step with its board as ranks and its moves as words."""
+        words = {"board": self.board.hex, "move": str(self.move), "best": str(self.best)}
+        return {**self._asdict(), **words}
+
+
+def lost_text(step: Step, exact: bool) -> str:
+    """What a move gave away: points if the judge is exact, else about which share of the value."""
+    if exact:
+        return f"lost {step.regret:,.2f} points"
+    share = step.regret / max(step.value, 1.0)
+    return f"about {share:.0%} less" if is_mistake(step.mark) else ""
 
 
 def usual_judge(rules: Rules) -> str:
     """Who judges games on a board that is not solved: a strong network, where there is one."""
-    return "ntuple" if shipped("ntuple", rules.name).exists() else "expectimax"
+    return "ntuple:depth=3" if shipped("ntuple", rules.name).exists() else "expectimax"
 
 
-def review(record: Record, judge: Table | Player) -> list[Step]:
-    """Every move of a game, with what the judge says about it."""
-    return list(review_steps(record, judge, AT_ONCE))
+@dataclass(frozen=True)
+class Review:
+    """A game that was gone through, and by whom."""
+
+    judge: str
+    exact: bool
+    """Whether regrets are exact, so that their sum is what the game lost."""
+    caveat: str
+    """What the marks of this judge do not say; empty if they are exact."""
+    steps: Sequence[Step]
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures of the game, and every move."""
+        head = {"judge": self.judge, "exact": self.exact, "caveat": self.caveat or None}
+        return {**head, **summary(self.steps), "steps": [step.as_json() for step in self.steps]}
+
+    def facts(self, record: Record) -> list[str]:
+        """The figures of the game in words."""
+        found = summary(self.steps)
+        counts = [marks_text(*each) for each in found["marks"].items()]
+        facts = [
+            f"score {record.score:,}",
+            f"largest tile {record.max_tile}",
+            f"{found['moves']:,} moves ({', '.join(counts)})",
+            f"{_share(found['agreement'])} of the moves are best",
+            f"accuracy {_share(found['accuracy'])}",
+        ]
+        if found["loss"] is not None:
+            facts.append(f"lost {found['loss']:,.2f} points")
+        return facts
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def review(record: Record, judge: Table | Player) -> Review:
+    """Go through a game and judge every move."""
+    name = "perfect play" if isinstance(judge, Table) else judge.spec
+    steps = list(review_steps(record, judge, AT_ONCE))
+    return Review(name, error_of(judge) == 0, caveat(judge), steps)
 
 
 def review_steps(record: Record, judge: Table | Player, size: int = 1) -> Iterator[Step]:
-    """The same, one after the other; so many are judged at a time."""
+    """The moves of a game one after the other; `size` of them are judged at a time."""
     turns = list(record.turns())
     loss = 0.0
+    exact = error_of(judge) == 0
     for begin in range(0, len(turns), size):
         part = turns[begin : begin + size]
         for number, (turn, q) in enumerate(zip(part, _values(part, judge), strict=True), begin + 1):
@@ -58,8 +124,8 @@ def review_steps(record: Record, judge: Table | Player, size: int = 1) -> Iterat
             regret = best - float(q[turn.move])
             loss += regret
             first = turn.move if regret == 0 else Direction(int(np.nanargmax(q)))
-            facts = turn.board, turn.move, first, best, regret, best - least, loss
-            yield Step(number, *facts)
+            facts = turn.board, turn.move, first, best, regret, best - least
+            yield Step(number, *facts, loss if exact else None, mark(regret, best, judge))
 
 
 def _values(turns: Sequence[Turn], judge: Table | Player) -> Floats:
@@ -70,27 +136,30 @@ def _values(turns: Sequence[Turn], judge: Table | Player) -> Floats:
         values = judge.values_many(packed, np.zeros_like(packed))
         if np.isinf(values).any():
             raise ValueError(f"{judge.spec} cannot judge: it gives moves minus infinity")
-        return even_out(values, lambda best: judge.tie * np.maximum(np.abs(best), 1.0))
+        return settle(values, judge)
     q = judge.probe_many(packed).q
     assert q is not None
     missing = np.isnan(q).all(axis=1)
     if missing.any():
         board = boards[int(missing.argmax())]
         raise RecordError(f"{board} is not in the table: no game by its rules comes there")
-    return even_out(q, judge.tolerance)
+    return settle(q, judge)
 
 
 def summary(steps: Sequence[Step]) -> dict[str, Any]:
     """The figures of a game that was reviewed.
 
+    `loss` is the expected score that all moves together gave away; only an exact judge knows it.
+    `marks` says how many moves have each mark, `agreement` is the share of those marked best.
     `accuracy` is the mean of (q - worst) / (best - worst) over the moves that matter, those where
     some legal move is worse than another: 1 if all were best, 0 if all were worst.
     """
-    open_moves = [step for step in steps if step.gap > 0]
-    right = sum(step.regret == 0 for step in steps)
+    open_moves = [step for step in steps if step.gap > NEGLIGIBLE * max(abs(step.value), 1.0)]
+    right = sum(step.mark == BEST for step in steps)
     return {
         "moves": len(steps),
-        "loss": steps[-1].loss if steps else 0.0,
+        "marks": count_marks(step.mark for step in steps),
+        "loss": steps[-1].loss if steps else None,
         "agreement": right / len(steps) if steps else None,
         "accuracy": float(np.mean([1 - step.regret / step.gap for step in open_moves]))
         if open_moves
@@ -102,6 +171,7 @@ def summary(steps: Sequence[Step]) -> dict[str, Any]:
                 "made": str(step.move),
                 "better": str(step.best),
                 "regret": step.regret,
+                "mark": step.mark,
             }
             for step in worst(steps)
         ],
@@ -109,6 +179,6 @@ def summary(steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def worst(steps: Sequence[Step]) -> list[Step]:
-    """The largest mistakes, largest first."""
-    mistakes = [step for step in steps if step.regret > 0]
+    """The largest mistakes, largest first; of a judge that cannot grade, what it likes least."""
+    mistakes = [step for step in steps if step.mark != BEST]
     return sorted(mistakes, key=lambda step: -step.regret)[:WORST]

@@ -1,93 +1,173 @@
-"""The page about a game that was reviewed: its graph, its mistakes, all its moves."""
+"""The page about a game that was reviewed: step through its moves, its graph, its mistakes."""
 
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from lab2048.game import Board
+from lab2048.game import Board, Direction
 from lab2048.home import write_atomically
+from lab2048.marks import is_mistake
+from lab2048.notation import DIGITS
 from lab2048.palette import css, text_colour, tile_colour
 from lab2048.records import Record
 from lab2048.report import PAGE, page_facts, svg
-from lab2048.review import Step, summary, worst
+from lab2048.review import Review, Step, lost_text, worst
 from lab2048.solve.plots import STYLE
 
+STYLES = """<style>
+.stepper { max-width: 26rem; }
+.stepper input { width: 100%; }
+.stepper button { font: inherit; padding: .2rem .8rem; }
+.said { min-height: 3rem; margin: .4rem 0; }
+.cards { display: flex; flex-wrap: wrap; gap: 1rem; padding: 0; list-style: none; }
+.cards button { font: inherit; text-align: left; background: none; border: 1px solid #ccc;
+  border-radius: 6px; padding: .5rem; cursor: pointer; width: 11.2rem; height: 100%; }
+.board td { width: 3.2rem; height: 3.2rem; text-align: center; border: 3px solid #fff; padding: 0; }
+.cards .board { font-size: .6rem; }
+.cards .board td { width: 1.9rem; height: 1.9rem; border-width: 2px; }
+"""
+# The numbers of a step are those of `_data`; text is only ever set as text.
+SCRIPT = """
+const game = JSON.parse(document.getElementById("game").textContent);
+const $ = (id) => document.getElementById(id);
+const cells = [...$("board").querySelectorAll("td")];
+const last = game.steps.length - 1;
+let at = 0;
+function show(to) {
+  at = Math.max(0, Math.min(last, to));
+  const [ranks, said] = game.steps[at];
+  [...ranks].forEach((digit, cell) => {
+    const rank = game.digits.indexOf(digit);
+    cells[cell].textContent = rank ? 2 ** rank : "";
+    cells[cell].className = `r${rank}`;
+  });
+  $("said").textContent = `Move ${at + 1} of ${last + 1}: ${said}`;
+  $("slider").value = at;
+}
+function mistake(way) {
+  for (let i = at + way; i >= 0 && i <= last; i += way)
+    if (game.steps[i][2]) return show(i);
+}
+const KEYS = {
+  ArrowLeft: () => show(at - 1), ArrowRight: () => show(at + 1), Home: () => show(0),
+  End: () => show(last), m: () => mistake(1), M: () => mistake(-1),
+};
+addEventListener("keydown", (event) => {
+  if (!(event.key in KEYS) || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});
+$("slider").max = last;
+$("slider").oninput = () => show(Number($("slider").value));
+$("back").onclick = KEYS.ArrowLeft;
+$("on").onclick = KEYS.ArrowRight;
+$("next").onclick = KEYS.m;
+for (const card of document.querySelectorAll("[data-move]"))
+  card.onclick = () => { show(Number(card.dataset.move) - 1); $("board").scrollIntoView(); };
+show(0);
+"""
+STEPPER = """<div class="stepper">{board}<p class="said" id="said" aria-live="polite"></p>
+<input type="range" id="slider" min="0" value="0" aria-label="Move">
+<p><button id="back" title="One move back (left arrow)">&larr;</button>
+<button id="on" title="One move on (right arrow)">&rarr;</button>
+<button id="next" title="The next mistake (m)">Next mistake</button></p></div>
+<noscript><p>Stepping through the moves needs JavaScript.</p></noscript>"""
 
-def write_review(
-    record: Record, steps: Sequence[Step], by: str, path: Path, arguments: Sequence[str]
-) -> None:
+
+def write_review(record: Record, review: Review, path: Path, arguments: Sequence[str]) -> None:
     """Write the page about a game."""
-    found = summary(steps)
-    accuracy = "-" if found["accuracy"] is None else f"{found['accuracy']:.1%}"
-    facts = [
-        f"score {record.score:,}",
-        f"largest tile {record.max_tile}",
-        f"{found['moves']:,} moves",
-        f"lost {found['loss']:,.1f}",
-        f"accuracy {accuracy}",
-    ]
+    steps = review.steps
     body = [
-        f"<p><code>{html.escape(record.player)}</code> on {record.rules.name}: "
-        f"{', '.join(facts)}; by {html.escape(by)}.</p>",
-        f"<figure>{svg(_graph(steps))}</figure>",
-        "<h2>The largest mistakes</h2>",
+        _styles(),
+        f"<p><code>{html.escape(record.player)}</code> on {record.rules.name}, judged by "
+        f"{html.escape(review.judge)}: {html.escape(', '.join(review.facts(record)))}.</p>",
     ]
-    for step in worst(steps):
-        body.append(
-            f"<h3>Move {step.number}: {step.move}, better {step.best} "
-            f"(lost {step.regret:,.1f})</h3>{_board(step.board)}"
-        )
-    body.append("<h2>All moves</h2>" + _moves(steps))
+    if review.caveat:
+        body.append(f'<p class="note">{html.escape(review.caveat)}</p>')
+    if steps:
+        body.append(STEPPER.format(board=_board(steps[0].board, 'id="board"')))
+        body.append(f"<figure>{svg(_graph(review))}</figure>")
+    if cards := [_card(step, review.exact) for step in worst(steps)]:
+        body.append(f'<h2>The worst moves</h2><ol class="cards">{"".join(cards)}</ol>')
+    if steps:
+        data = json.dumps(_data(review)).replace("<", "\\u003c")
+        body.append(f'<script type="application/json" id="game">{data}</script>')
+        body.append(f"<script>{SCRIPT}</script>")
     title = f"A game of 2048 by {record.player}"
     write_atomically(path, PAGE.format(body="\n".join(body), **page_facts(title, arguments)))
 
 
-def _graph(steps: Sequence[Step]) -> Figure:
-    """The value before each move, and the loss so far."""
+def _styles() -> str:
+    """How boards and their steps look."""
+    tiles = [
+        f".r{rank} {{ background: {css(tile_colour(rank))}; color: {css(text_colour(rank))}; }}"
+        for rank in range(18)
+    ]
+    return STYLES + "\n".join(tiles) + "\n</style>"
+
+
+def _data(review: Review) -> dict[str, object]:
+    """What the page steps through: each board, what is said of the move, and if it is a mistake."""
+    steps = [
+        (step.board.hex, _said(step, review.exact), int(is_mistake(step.mark)))
+        for step in review.steps
+    ]
+    return {"digits": DIGITS, "steps": steps}
+
+
+def _said(step: Step, exact: bool) -> str:
+    """A move and its mark in a line."""
+    made = f"{Direction(step.move)}, {step.mark}"
+    if step.mark == "best":
+        return made
+    return "; ".join(filter(None, [made, f"better {step.best}", lost_text(step, exact)]))
+
+
+def _card(step: Step, exact: bool) -> str:
+    """A mistake to go to."""
+    said = html.escape(_said(step, exact))
+    return (
+        f'<li><button data-move="{step.number}">{_board(step.board)}'
+        f"Move {step.number}: {said}</button></li>"
+    )
+
+
+def _graph(review: Review) -> Figure:
+    """The value before each move and, by an exact judge, the loss so far."""
+    steps = review.steps
     numbers = [step.number for step in steps]
     with rc_context(STYLE):
-        figure = Figure(figsize=(8, 4.6))
-        above, below = figure.subplots(2, 1, sharex=True)
-        above.plot(numbers, [step.value for step in steps], color="#0072b2", lw=1.2)
-        above.set_ylabel("value of the best move")
-        below.fill_between(numbers, [step.loss for step in steps], color="#d55e00", alpha=0.25)
-        below.plot(numbers, [step.loss for step in steps], color="#d55e00", lw=1.2)
+        figure = Figure(figsize=(8, 4.6 if review.exact else 2.6))
+        panels = figure.subplots(1 + review.exact, 1, sharex=True, squeeze=False)[:, 0]
+        panels[0].plot(numbers, [step.value for step in steps], color="#0072b2", lw=1.2)
+        panels[0].set_ylabel("value of the best move")
+        if review.exact:
+            lost = [step.loss or 0.0 for step in steps]
+            panels[1].fill_between(numbers, lost, color="#d55e00", alpha=0.25)
+            panels[1].plot(numbers, lost, color="#d55e00", lw=1.2)
+            panels[1].set_ylabel("points lost so far")
         for step in worst(steps):
-            below.plot([step.number], [step.loss], "o", color="#222", ms=4)
-        below.set_ylabel("loss so far")
-        below.set_xlabel("move")
+            height = step.loss if review.exact else step.value
+            panels[-1].plot([step.number], [height], "o", color="#222", ms=4)
+        panels[-1].set_xlabel("move")
         figure.align_ylabels()
         return figure
 
 
-def _board(board: Board) -> str:
+def _board(board: Board, name: str = "") -> str:
     """A board as a small table."""
     rows = []
     for r, tiles in enumerate(board.tiles):
-        cells = []
-        for c, tile in enumerate(tiles):
-            rank = board.ranks[r * board.cols + c]
-            back, front = (css(colour(rank)) for colour in (tile_colour, text_colour))
-            look = f"background:{back};color:{front};width:3.2rem;height:3.2rem;text-align:center"
-            cells.append(f'<td style="{look};border:3px solid #fff">{tile or ""}</td>')
+        ranks = board.ranks[r * board.cols :]
+        cells = [
+            f'<td class="r{rank}">{tile or ""}</td>'
+            for tile, rank in zip(tiles, ranks, strict=False)
+        ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    return f"<table>{''.join(rows)}</table>"
-
-
-def _moves(steps: Sequence[Step]) -> str:
-    """Every move in a line."""
-    head = "<tr><th>move</th><th>board</th><th>made</th><th>better</th><th>lost</th>"
-    head += "<th>loss so far</th></tr>"
-    rows = []
-    for step in steps:
-        better = "" if step.regret == 0 else str(step.best)
-        lost = "" if step.regret == 0 else f"{step.regret:,.2f}"
-        cells = [step.number, f"<code>{step.board}</code>", step.move, better, lost]
-        shown = "".join(f"<td>{cell}</td>" for cell in [*cells, f"{step.loss:,.2f}"])
-        rows.append(f"<tr>{shown}</tr>")
-    return f'<div class="wide"><table>{head}{"".join(rows)}</table></div>'
+    return f'<table class="board" {name}>{"".join(rows)}</table>'

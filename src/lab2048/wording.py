@@ -48,9 +48,14 @@ def precise(value: float) -> str:
     return f"{value:,.4f}" if abs(value) >= 0.01 or value == 0 else f"{value:.3g}"
 
 
+def plain(text: str) -> str:
+    """A text of a file, safe for a terminal: what cannot be printed becomes a question mark."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 def one_line(thing: object) -> str:
-    """A text, or what an error says, without line breaks."""
-    return " ".join(str(thing).split())
+    """A text, or what an error says, without line breaks and what else would move the cursor."""
+    return plain(" ".join(str(thing).split()))
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ Torch is imported when the first of them is made.
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 Singles = NDArray[np.float32]
 
 BACKUPS = ("best", "mean")
+AS_TRAINED = "as in training if not given"
 TOGETHER = 512
 """Boards that are played with at a time, where there are so many games."""
 ASKED = 4096
@@ -193,10 +195,12 @@ class Zero(Neural):
     simulations: int = option(
         100, "ways down the tree, for each move; 0: the network's own choice", low=0, high=1_000_000
     )
-    c1: float = option(0.2, "how much to explore", low=0, high=1000)
-    c2: float = option(19652.0, "visits after which exploring grows; inf: never", low=1)
-    backup: str = option(
-        "best", "a state is worth its best move, or the mean of all simulations", choices=BACKUPS
+    c1: float | None = option(None, f"how much to explore; {AS_TRAINED}", low=0, high=1000)
+    c2: float | None = option(
+        None, f"visits after which exploring grows, inf: never; {AS_TRAINED}", low=1
+    )
+    backup: str | None = option(
+        None, f"a state is worth its best move, or the mean; {AS_TRAINED}", choices=BACKUPS
     )
 
     name = "zero"
@@ -215,6 +219,22 @@ class Zero(Neural):
     @property
     def symmetric(self) -> bool:
         return self.simulations == 0
+
+    @property
+    def search_settings(self) -> dict[str, Any]:
+        """How the tree is searched: as in training, but for what was asked for."""
+        trained = self.loaded.facts
+        never = math.inf if trained["c2"] is None else trained["c2"]  # JSON has no infinity
+        return {
+            "c1": trained["c1"] if self.c1 is None else self.c1,
+            "c2": never if self.c2 is None else self.c2,
+            "backup": self.backup or trained["backup"],
+        }
+
+    @property
+    def identity(self) -> str:
+        searched = f" {self.search_settings}" if self.simulations else ""
+        return f"{super().identity}{searched}"
 
     def values_many(self, boards: Words, words: Words) -> Floats:
         if self.simulations == 0:
@@ -248,9 +268,8 @@ class Zero(Neural):
         if found is None or found.trees < boards:
             scale = self.loaded.facts["scale"]
             found = Searches(
-                self.rules, boards, self.simulations,
-                c1=self.c1, c2=self.c2, scale=scale, backup=self.backup,
-            )  # fmt: skip
+                self.rules, boards, self.simulations, scale=scale, **self.search_settings
+            )
             self._own.searches = found
         return found
 

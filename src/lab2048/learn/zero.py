@@ -59,7 +59,7 @@ FACTS = {
     "board": str, "p4": float, "preset": str, "blocks": int, "channels": int, "head": int,
     "bins": int, "simulations": int, "games": int, "scale": float, "usual": float, "chunks": int,
     "moves": int, "games_played": int, "steps": int, "seconds": float, "threads": int,
-    "begun": list, "seed": int, "following": int,
+    "begun": list, "seed": int, "following": int, "c1": float, "backup": str,
 }  # fmt: skip
 """What a file says about a network."""
 GAME = "game."

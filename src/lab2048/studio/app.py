@@ -19,11 +19,11 @@ from starlette.exceptions import HTTPException
 import lab2048
 from lab2048 import analysis
 from lab2048.game import P4, Board, Rules
-from lab2048.learn.files import shipped
 from lab2048.notation import SHAPES
 from lab2048.palette import css, text_colour, tile_colour
 from lab2048.players import PLAYERS
 from lab2048.results import list_results, read_results, read_survey
+from lab2048.review import usual_judge
 from lab2048.solve.problem import ON_THE_FLY, Problem
 from lab2048.solve.table import command_for
 from lab2048.studio import models
@@ -348,8 +348,9 @@ def _add_games(app: FastAPI) -> None:
         tags=["games"],
     )
     async def review(request: Request, wanted: models.GameToReview) -> Response:
-        """Go through a game. The answer is JSON lines: first `{"judge", "points", "moves"}`, then
-        `{"steps": [...]}` for some moves at a time, last `{"summary"}`, or `{"error"}`."""
+        """Go through a game. The answer is JSON lines: first `{"judge", "exact", "caveat",
+        "points", "moves"}`, then `{"steps": [...]}` for some moves at a time, last `{"summary"}`,
+        or `{"error"}`."""
         client = client_of(request)
         record = await desk.run(client, checked_record, wanted.game)
         judge, name = await find_judge(library, desk, client, record, wanted.judge)
@@ -394,7 +395,7 @@ def _add_pages(app: FastAPI) -> None:
             "players": list(PLAYERS),
             "most_players": PLAYERS_AT_ONCE,
             "solved_at_once": ON_THE_FLY,
-            "networks": [f"{r}x{c}" for r, c in SHAPES if shipped("ntuple", f"{r}x{c}").exists()],
+            "judges": {f"{r}x{c}": usual_judge(Rules(r, c)) for r, c in SHAPES},
         }
         return fresh(facts)
 

@@ -34,6 +34,7 @@ class MoveFacts(BaseModel):
     q: float | None = Field(description="reward + after_value")
     regret: float | None = Field(description="How much less than the best move's q.")
     optimal: bool | None
+    mark: str | None = Field(description="best, good, slip, mistake or blunder.")
 
 
 class SpawnFacts(BaseModel):
@@ -52,6 +53,9 @@ class Thoughts(BaseModel):
     meaning: str
     points: bool = Field(description="Whether the values are expected scores.")
     values: dict[str, float | None]
+    marks: dict[str, str | None] = Field(
+        description="As of a move; `other` is worse to a player that cannot say by how much."
+    )
     choice: str | None
 
 
@@ -142,5 +146,5 @@ class GameToReview(BaseModel):
 
     game: dict[str, Any] = Field(description="See docs/formats.md, games on disk.")
     judge: str | None = Field(
-        None, max_length=SPEC, description="A player; null is the table, or else expectimax."
+        None, max_length=SPEC, description="A player; null is the table, or else a strong player."
     )

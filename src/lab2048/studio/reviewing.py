@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+from lab2048.marks import caveat, error_of
 from lab2048.player import Player
 from lab2048.records import Record
 from lab2048.review import Step, review_steps, summary, usual_judge
@@ -55,14 +56,20 @@ async def review_lines(
     desk: Desk, client: str, record: Record, judge: Table | Player, name: str
 ) -> AsyncIterator[str]:
     """What is told about a game, a line at a time."""
-    points = isinstance(judge, Table) or judge.points
-    yield json.dumps({"judge": name, "points": points, "moves": len(record.moves)}) + "\n"
+    facts = {
+        "judge": name,
+        "exact": error_of(judge) == 0,
+        "caveat": caveat(judge) or None,
+        "points": isinstance(judge, Table) or judge.points,
+        "moves": len(record.moves),
+    }
+    yield json.dumps(facts) + "\n"
     left = review_steps(record, judge, JUDGED_BY_TABLE if isinstance(judge, Table) else 1)
     steps: list[Step] = []
     try:
         while part := await desk.run_patiently(client, some_steps, left):
             steps += part
-            yield json.dumps({"steps": [_step(step) for step in part]}) + "\n"
+            yield json.dumps({"steps": [step.as_json() for step in part]}) + "\n"
     except ValueError as error:
         yield json.dumps({"error": one_line(error)}) + "\n"
         return
@@ -78,8 +85,3 @@ def some_steps(left: Iterator[Step]) -> list[Step]:
         if time.perf_counter() > end:
             break
     return found
-
-
-def _step(step: Step) -> dict[str, Any]:
-    found: dict[str, Any] = step._asdict()
-    return {**found, "board": step.board.hex, "move": str(step.move), "best": str(step.best)}

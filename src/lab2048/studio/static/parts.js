@@ -104,31 +104,32 @@ export const GRADES = {
   slip: { sign: "?!", word: "slip" },
   mistake: { sign: "?", word: "mistake" },
   blunder: { sign: "??", word: "blunder" },
+  other: { sign: "≠", word: "not the judge's move" },
 };
+export const isMistake = (mark) => ["slip", "mistake", "blunder"].includes(mark);
 
-// By the share of the value that is lost, if values are scores. Those of other players may be of any
-// kind: there is a slip where it is much nearer to the worst move than to the best.
-export function grade(regret, value, gap, points) {
-  if (!(regret > 0)) return "best";
-  if (!points) return regret > 0.5 * gap ? "slip" : "good";
-  const share = regret / Math.max(value, 1);
-  return share < 0.005 ? "good" : share < 0.03 ? "slip" : share < 0.1 ? "mistake" : "blunder";
+// What a move gave away: points if the judge is exact, else about which share of the value.
+export function lostText(mark, regret, best, exact) {
+  if (exact) return regret < 0.05 ? "hardly anything lost" : `lost ${number(regret)} points`;
+  return isMistake(mark) ? `about ${percent(regret / Math.max(best, 1), 0)} less` : "";
 }
 
-// What a player's thoughts say about the four moves: value and regret by direction, the best ones.
+// What a player's thoughts say about the four moves: value, mark and regret by direction.
 export function thoughtsOf(thinks, legal) {
   const values = DIRECTIONS.map((name) => thinks.values[name]);
   const known = values.filter((value) => value !== null);
   const best = Math.max(...known);
-  const near = (value) => value !== null && best - value <= 1e-9 * Math.max(1, Math.abs(best));
+  const marks = DIRECTIONS.map((name) => thinks.marks[name]);
   const optimal = DIRECTIONS.map((name, d) =>
-    known.length ? near(values[d]) : thinks.choice === name,
+    known.length ? marks[d] === "best" : thinks.choice === name,
   );
   return {
     values,
     legal,
+    marks,
     optimal,
     best,
+    better: thinks.choice,
     gap: known.length ? best - Math.min(...known) : 0,
     choice: thinks.choice,
     exact: false,
@@ -145,13 +146,16 @@ export function verdict(analysis, spec = "") {
   if (spec) return thoughtsOf(Object.values(analysis.players)[0], legal);
   const values = moves.map((move) => move.q);
   const known = values.filter((value) => value !== null);
+  const optimal = moves.map((move) => move.mark === "best");
   return {
     values,
     legal,
-    optimal: moves.map((move) => Boolean(move.optimal)),
+    marks: moves.map((move) => move.mark),
+    optimal,
+    better: DIRECTIONS[optimal.indexOf(true)],
     best: Math.max(...known),
     gap: Math.max(...known) - Math.min(...known),
-    regrets: moves.map((move) => (move.optimal ? 0 : move.regret)),
+    regrets: moves.map((move) => (move.mark === "best" ? 0 : move.regret)),
     choice: null,
     exact: true,
     points: true,
@@ -199,7 +203,7 @@ export class MoveBars {
     }
   }
   // Bars from the worst move to the best; differences that hardly matter look small.
-  show({ values, legal, regrets, optimal, best, gap, choice, points, sign = "✓ best" }) {
+  show({ values, legal, regrets, optimal, best, gap, choice, points, sign = "✓ best", marks, exact }) {
     const span = Math.max(gap, points ? 0.02 * Math.abs(best) : 0);
     this.rows.forEach(({ row, bar, value, lost }, d) => {
       const known = values[d] !== null;
@@ -213,7 +217,9 @@ export class MoveBars {
             ? "its move"
             : ""
           : "illegal";
-      lost.textContent = optimal[d] && legal[d] ? sign : regrets[d] ? loss(regrets[d]) : "";
+      const short = !exact && isMistake(marks[d]);
+      const less = short ? `−${percent(regrets[d] / Math.max(best, 1), 0)}` : loss(regrets[d]);
+      lost.textContent = optimal[d] && legal[d] ? sign : regrets[d] ? less : "";
     });
   }
 }
@@ -286,10 +292,10 @@ export function serverFacts() {
   return about;
 }
 
-// Who is a good player on a board, if nobody is named.
+// Who judges a board that is not solved, if nobody is named.
 export async function usualPlayer(rules) {
-  const { networks } = await serverFacts();
-  return networks.includes(rules.name) ? "ntuple" : "expectimax";
+  const { judges } = await serverFacts();
+  return judges[rules.name];
 }
 
 // A player and its options. `extra` are choices before the players, as [value, text].

@@ -22,8 +22,7 @@ import {
   field,
   fill,
   fourInput,
-  grade,
-  number,
+  lostText,
   sizeSelect,
   solvePanel,
   stage,
@@ -331,12 +330,12 @@ export function open(root, params, hash, page) {
     if (!answer) question.stop.abort();
     if (!answer || !alive || marks[count - 1] !== pending) return;
     const found = verdict(answer.analysis, answer.spec);
-    if (found.empty || found.regrets[d] === null) return;
-    const name = grade(found.regrets[d], found.best, found.gap, found.points);
+    if (found.empty || !found.marks[d]) return;
+    const name = found.marks[d];
     pending.name = name;
     paintMarks();
     if (game.moves.length > count) return;
-    const better = DIRECTIONS[found.optimal.indexOf(true)];
+    const lost = lostText(name, found.regrets[d], found.best, found.exact);
     fill(
       mark,
       el("span", { class: `grade ${name}` }, GRADES[name].sign),
@@ -346,7 +345,7 @@ export function open(root, params, hash, page) {
         : el(
             "span",
             { class: "dim" },
-            ` · better ${better}${found.points && found.regrets[d] >= 0.05 ? `, lost ${number(found.regrets[d])} points` : ""}`,
+            ` · better ${found.better}${lost && `, ${lost}`}`,
           ),
     );
   }

@@ -23,7 +23,8 @@ import {
   el,
   field,
   fill,
-  grade,
+  isMistake,
+  lostText,
   number,
   percent,
   stage,
@@ -54,6 +55,7 @@ export function open(root, params, hash, page) {
   let judge = "";
   let judgeName = "";
   let points = false;
+  let exact = false; // only then do losses add up to points
   let at = 0;
   let summary = null;
   let stop = new AbortController();
@@ -70,6 +72,8 @@ export function open(root, params, hash, page) {
   });
   const head = el("p", { class: "verdict" });
   const facts = el("div", { class: "scores" });
+  const counts = el("p", { class: "counts", "data-testid": "counts" });
+  const caveat = el("p", { class: "note" });
   const told = el("p", { class: "mark" });
   const graph = el("div", { class: "graphs" });
   const worst = el("div", { class: "worst" });
@@ -242,7 +246,7 @@ export function open(root, params, hash, page) {
             button("Analyse", analyse, "Analyse this position (x)"),
           ],
         ],
-        ["Review", [judged, head, bar, facts, graph, worst, list]],
+        ["Review", [judged, head, bar, facts, counts, caveat, graph, worst, list]],
       ),
     );
     picker.show(rules(), judge || AUTO).catch(page.fail);
@@ -282,7 +286,7 @@ export function open(root, params, hash, page) {
     summary = null;
     bar.hidden = false;
     bar.value = 0;
-    for (const part of [facts, graph, worst, list]) fill(part);
+    for (const part of [facts, counts, caveat, graph, worst, list]) fill(part);
     head.textContent = "Judging…";
     try {
       const body = `{"game": ${recordJson(record)}, "judge": ${JSON.stringify(judge || null)}}`;
@@ -291,7 +295,8 @@ export function open(root, params, hash, page) {
         if (line.error) throw new Error(line.error);
         if (line.judge) {
           judgeName = line.judge;
-          points = line.points;
+          ({ exact, points } = line);
+          fill(caveat, line.caveat);
           head.textContent = `Judging by ${judgeName}…`;
         }
         if (line.steps) {
@@ -311,9 +316,6 @@ export function open(root, params, hash, page) {
     }
   }
 
-  const gradeOf = (each) => grade(each.regret, each.value, each.gap, points);
-  const isSlip = (each) => ["slip", "mistake", "blunder"].includes(gradeOf(each));
-
   function finish() {
     fill(
       head,
@@ -330,12 +332,25 @@ export function open(root, params, hash, page) {
         "Mean of (move − worst) / (best − worst), where it matters",
       ),
       cell("best moves", percent(summary.agreement), "Share of moves that are best"),
-      cell(
-        "points lost",
-        points ? number(summary.loss) : "–",
-        "Expected score given away, all moves together",
-      ),
+      exact
+        ? cell(
+            "points lost",
+            number(summary.loss),
+            "Expected score given away, all moves together",
+          )
+        : null,
       cell("moves", whole(summary.moves), ""),
+    );
+    fill(
+      counts,
+      Object.entries(summary.marks).map(([name, count]) =>
+        el(
+          "span",
+          { class: "count" },
+          el("span", { class: `grade ${name}` }, GRADES[name].sign),
+          ` ${whole(count)} ${GRADES[name].word}${isMistake(name) && count !== 1 ? "s" : ""}`,
+        ),
+      ),
     );
     fill(
       worst,
@@ -346,7 +361,7 @@ export function open(root, params, hash, page) {
             { class: "mistakes" },
             summary.worst.map((each) => {
               const turn = played.turns[each.move - 1];
-              const name = gradeOf(steps[each.move - 1]);
+              const { value } = steps[each.move - 1];
               return el(
                 "li",
                 {},
@@ -363,25 +378,21 @@ export function open(root, params, hash, page) {
                     "span",
                     {},
                     el("strong", {}, `Move ${each.move} `),
-                    el("span", { class: `grade ${name}` }, GRADES[name].sign),
+                    el("span", { class: `grade ${each.mark}` }, GRADES[each.mark].sign),
                     el("br"),
                     `${each.made}, better ${each.better}`,
                     el("br"),
                     el(
                       "span",
                       { class: "dim" },
-                      points
-                        ? each.regret < 0.05
-                          ? "lost hardly anything"
-                          : `lost ${number(each.regret)} points`
-                        : `${number(each.regret)} less to the judge`,
+                      lostText(each.mark, each.regret, value, exact),
                     ),
                   ),
                 ),
               );
             }),
           )
-        : el("p", {}, "None: every move was best."),
+        : el("p", {}, "None: every move was best, as far as the judge can tell."),
     );
     fill(
       list,
@@ -390,19 +401,18 @@ export function open(root, params, hash, page) {
         "div",
         { class: "chips" },
         steps.map((each, i) => {
-          const name = gradeOf(each);
           return el(
             "button",
             {
               type: "button",
-              class: `chip ${name}`,
+              class: `chip ${each.mark}`,
               "data-index": i,
               tabIndex: -1,
-              title: `${i + 1}: ${each.move}, ${GRADES[name].word}`,
+              title: `${i + 1}: ${each.move}, ${GRADES[each.mark].word}`,
               onclick: () => step(i),
             },
             ARROWS[DIRECTIONS.indexOf(each.move)],
-            name === "best" || name === "good" ? "" : GRADES[name].sign,
+            isMistake(each.mark) ? GRADES[each.mark].sign : "",
           );
         }),
       ),
@@ -415,10 +425,10 @@ export function open(root, params, hash, page) {
   function draw() {
     if (!summary) return;
     const marked = summary.worst
-      .filter((each) => isSlip(steps[each.move - 1]))
+      .filter((each) => isMistake(each.mark))
       .map((each) => ({
         x: each.move,
-        className: gradeOf(steps[each.move - 1]),
+        className: each.mark,
         title: `move ${each.move}: ${each.made}, better ${each.better}`,
       }));
     const thin = Math.ceil(steps.length / 1500);
@@ -436,24 +446,26 @@ export function open(root, params, hash, page) {
         height: 190,
         label: "Value of each position",
       }),
-      chart({
-        series: [
-          {
-            name: "lost so far",
-            points: drawn.map((each) => [each.number, each.loss]),
-            area: true,
-            colour: 1,
-          },
-        ],
-        yLabel: points ? "points lost so far" : "lost so far",
-        xLabel: "move",
-        yMin: 0,
-        events: marked.map((each) => ({ ...each, y: steps[each.x - 1].loss })),
-        onPick: pick,
-        cursor: at + 1,
-        height: 170,
-        label: "Loss so far",
-      }),
+      exact
+        ? chart({
+            series: [
+              {
+                name: "lost so far",
+                points: drawn.map((each) => [each.number, each.loss]),
+                area: true,
+                colour: 1,
+              },
+            ],
+            yLabel: "points lost so far",
+            xLabel: "move",
+            yMin: 0,
+            events: marked.map((each) => ({ ...each, y: steps[each.x - 1].loss })),
+            onPick: pick,
+            cursor: at + 1,
+            height: 170,
+            label: "Loss so far",
+          })
+        : null,
     );
   }
 
@@ -480,25 +492,22 @@ export function open(root, params, hash, page) {
   function tell() {
     const turn = played.turns[at];
     const each = steps[at];
-    const name = each && gradeOf(each);
+    const name = each?.mark;
+    const lost = each && lostText(name, each.regret, each.value, exact);
     fill(
       told,
       `Move ${at + 1} of ${played.turns.length}, score ${whole(turn.score)}: ${DIRECTIONS[turn.move]} `,
       each ? el("span", { class: `grade ${name}` }, GRADES[name].sign) : null,
       each ? ` ${GRADES[name].word}` : null,
-      each && each.regret > 0
-        ? el(
-            "span",
-            { class: "dim" },
-            ` · better ${each.best}${points && each.regret >= 0.05 ? `, lost ${number(each.regret)} points` : ""}`,
-          )
+      each && name !== "best"
+        ? el("span", { class: "dim" }, ` · better ${each.best}${lost && `, ${lost}`}`)
         : null,
     );
   }
 
   function mistake(way) {
     for (let i = at + way; i >= 0 && i < steps.length; i += way)
-      if (isSlip(steps[i])) {
+      if (isMistake(steps[i].mark)) {
         step(i);
         return;
       }

@@ -1,0 +1,92 @@
+"""Marks for moves: how good each was, no finer than its judge can tell.
+
+A judge is the table of a solved game, or a player. A move is marked by the share of the best
+move's value that it gives away, and moves that the judge cannot tell from the best count as best.
+How far off a judge is must have been measured: other judges only say which move is theirs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+import numpy as np
+
+from lab2048.game import P4
+from lab2048.player import Floats, Player
+from lab2048.solve.optimal import Optimal, even_out
+from lab2048.solve.table import Table
+
+GRADES = ("good", "slip", "mistake", "blunder")
+STEPS = (0.005, 0.03, 0.10)
+"""Shares of the value at which a slip, a mistake and a blunder begin."""
+BEST, OTHER = "best", "other"
+"""Equal to the best move; not the move of a judge that cannot grade."""
+MARKS = (BEST, *GRADES, OTHER)
+NEGLIGIBLE = 1e-6
+"""A share of the value that is no loss to anybody, though a table tells it from nothing."""
+
+ERRORS = {
+    ("4x4", "ntuple"): 0.32,
+    ("4x4", "ntuple:depth=2"): 0.08,
+    ("4x4", "ntuple:depth=3"): 0.05,
+    ("4x4", "ntuple:depth=4"): 0.03,
+    ("3x3", "ntuple"): 0.74,
+    ("3x3", "ntuple:depth=2"): 0.40,
+    ("3x3", "ntuple:depth=3"): 0.34,
+    ("3x3", "ntuple:depth=4"): 0.30,
+}
+"""How far off the loss of a move may be, as a share of the value: 95% of all moves are closer.
+
+Measured on positions of weak and strong players by `python benchmarks/judge_error.py 4x4` and
+`3x3`, against depth 5 and against perfect play. What errors depth 5 shares are not seen on 4x4.
+"""
+
+
+def error_of(judge: Table | Player) -> float | None:
+    """How far off a judge's losses may be, as a share of the value; None if nobody knows."""
+    if isinstance(judge, Table | Optimal):
+        return 0.0
+    return ERRORS.get((judge.rules.name, judge.spec)) if judge.rules.p4 == P4 else None
+
+
+def caveat(judge: Table | Player) -> str:
+    """What people should know about a judge's marks; empty if it is exact."""
+    error = error_of(judge)
+    if error is None:
+        return "How far off this judge may be is not known: it only tells which moves are its own."
+    if error == 0:
+        return ""
+    return f"Moves within {error:.0%} of the best count as best: this judge may be that far off."
+
+
+def settle(values: Floats, judge: Table | Player) -> Floats:
+    """Values of the moves of many boards, with those that pass for the best made equal to it."""
+    if isinstance(judge, Table):
+        return even_out(values, judge.tolerance)
+    slack = max(judge.tie, error_of(judge) or 0.0)
+    return even_out(values, lambda best: slack * np.maximum(np.abs(best), 1.0))
+
+
+def mark(regret: float, best: float, judge: Table | Player) -> str:
+    """The mark of a move that gives away `regret` (see `settle`) of what the best is worth."""
+    share = regret / max(abs(best), 1.0)
+    if not share > NEGLIGIBLE:  # nor if all moves are worth minus infinity
+        return BEST
+    return OTHER if error_of(judge) is None else GRADES[bisect_right(STEPS, share)]
+
+
+def is_mistake(mark: str) -> bool:
+    """Whether a mark says that something was lost that matters."""
+    return mark in GRADES[1:]
+
+
+def count_marks(marks: Iterable[str]) -> dict[str, int]:
+    """How many moves have each mark, best first; without marks that no move has."""
+    found = list(marks)
+    return {each: found.count(each) for each in MARKS if each in found}
+
+
+def marks_text(mark: str, count: int) -> str:
+    """A number of moves with a mark, in words."""
+    return f"{count:,} {mark}{'s' if is_mistake(mark) and count != 1 else ''}"

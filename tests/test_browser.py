@@ -12,6 +12,8 @@ from playwright.sync_api import expect, sync_playwright
 
 from lab2048.game import Board, Direction, Game, Rules
 from lab2048.records import Record
+from lab2048.review import review
+from lab2048.review_page import write_review
 from lab2048.solve.table import Table
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -360,6 +362,44 @@ def test_a_review_marks_the_mistake(page, bad_game, made):
     page.get_by_role("button", name="Try again").click()
     expect(page.locator(".scores output").nth(2)).to_have_text("0")
     assert ranks(page) == turn.board.ranks
+
+
+def test_a_judge_that_may_be_wrong_counts_marks_and_no_points(page, bad_game):
+    page.goto("/review")
+    page.locator("input[type=file]").set_input_files(bad_game)
+    expect(page.get_by_test_id("counts")).to_contain_text("best")
+    expect(page.locator(".review .scores")).to_contain_text("points lost")
+    expect(page.locator(".graphs svg")).to_have_count(2)
+    page.get_by_label("Judge", exact=True).select_option("greedy")
+    expect(page.locator(".review .verdict")).to_contain_text("judged by greedy")
+    expect(page.get_by_test_id("counts")).to_contain_text("not the judge's move")
+    expect(page.locator(".review .scores")).not_to_contain_text("points lost")
+    expect(page.locator(".review")).to_contain_text("only tells which moves are its own")
+    expect(page.locator(".graphs svg")).to_have_count(1)
+
+
+def test_the_page_of_a_review_steps_through_the_game(browser, bad_game, made, tmp_path):
+    record = Record.from_json(bad_game.read_text())
+    turns = list(record.turns())
+    with Table(made) as table:
+        found = review(record, table)
+    write_review(record, found, tmp_path / "review.html", [])
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto((tmp_path / "review.html").as_uri())
+    said, cells = page.locator("#said"), page.locator("#board td")
+    shown = lambda: [int(text or 0) for text in cells.all_inner_texts()]  # noqa: E731
+    expect(said).to_contain_text(f"Move 1 of {len(turns)}: {turns[0].move}, best")
+    page.keyboard.press("m")
+    expect(said).to_contain_text(f"Move 10 of {len(turns)}: {turns[9].move}, slip")
+    assert shown() == [tile for row in turns[9].board.tiles for tile in row]
+    page.keyboard.press("ArrowRight")
+    expect(said).to_contain_text("Move 11 ")
+    page.keyboard.press("End")
+    expect(said).to_contain_text(f"Move {len(turns)} ")
+    page.locator("[data-move='10']").click()
+    expect(said).to_contain_text("Move 10 ")
+    assert page.evaluate("document.documentElement.scrollHeight") < 2500
+    page.close()
 
 
 def test_the_game_just_played_is_reviewed(page):

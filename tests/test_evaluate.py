@@ -70,6 +70,8 @@ def test_the_same_figures_in_other_forms(command, warm_home):
     assert rf"& $\approx$ {found['optimal']['regret_per_game']['mean']:,.1f} &" in out
     _, out, _ = command("evaluate", "greedy", *SMALL)
     assert f"{found['score']['mean']:,.1f}" in out and f"{found['optimal']['agreement']:.1%}" in out
+    assert "may exceed what perfect play scores" in " ".join(out.split())
+    assert "may exceed" not in command("evaluate", "greedy", *SMALL, "--exact")[1]
 
 
 @pytest.mark.slow
@@ -108,10 +110,17 @@ def test_a_report_stands_alone(command, warm_home, tmp_path):
 @pytest.mark.slow
 def test_a_page_about_a_game(command, games, tmp_path):
     page = tmp_path / "review.html"
-    code, out, _ = command("review", str(games), "--game", "2", "--html", str(page), "--json")
+    wanted = ("review", str(games), "--game", "2", "--html", str(page), "--json")
+    code, out, _ = command(*wanted)
     found = json.loads(out)
     assert code == 0 and found["judge"] == "perfect play" and found["loss"] > 0
-    assert "<svg" in page.read_text()
+    text = page.read_text()
+    assert "<svg" in text and "src=" not in text and "https:" not in text
+    told = json.loads(text.partition('id="game">')[2].partition("</script>")[0])
+    assert [board for board, _, _ in told["steps"]] == [step["board"] for step in found["steps"]]
+    code, _, err = command(*wanted)
+    assert code == 2 and "exists already: --force replaces it" in err
+    assert command(*wanted, "--force")[0] == 0
 
 
 # -- games that were kept ----------------------------------------------------------------------
@@ -126,12 +135,31 @@ def test_games_are_replayed_and_reviewed(command, games):
     assert len(shown) == len(record["moves"]) + 1 and f"score {record['score']}" in shown[-1]
     _, out, _ = command("review", str(games), "--game", "4")
     assert f"score {record['score']}" in out and "of the moves are best" in out
+    assert len(out.splitlines()) < 30 and "points" in out
+    _, whole, _ = command("review", str(games), "--game", "4", "--all")
+    assert len(whole.splitlines()) > len(record["moves"])
+    _, told, _ = command("review", str(games), "--game", "4", "--json")
+    steps = json.loads(told)["steps"]
+    assert "".join(step["move"][0] for step in steps) == "".join(
+        "urdl"[int(move)] for move in record["moves"]
+    )
     _, out, _ = command("replay", str(games), "--game", "4", "--json")
     assert len(json.loads(out)["turns"]) == len(record["moves"])
     _, out, _ = command("review", str(games), "--by", "expectimax:depth=2", "--json")
-    assert json.loads(out)["judge"] == "expectimax:depth=2"
+    found = json.loads(out)
+    assert found["judge"] == "expectimax:depth=2" and found["loss"] is None
+    assert set(found["marks"]) <= {"best", "other"} and "not known" in found["caveat"]
+    assert "points" not in command("review", str(games), "--by", "expectimax:depth=2")[1]
     code, _, err = command("review", str(games), "--by", "sparse:depth=2,terminal=avoid", "--json")
     assert code == 2 and "minus infinity" in err
+
+
+@pytest.mark.slow
+def test_a_file_cannot_write_to_the_terminal(command, games):
+    line = json.loads(games.read_text().splitlines()[0])
+    games.write_text(json.dumps({**line, "player": "me\x1b[31m\u202e\n"}) + "\n")
+    _, out, _ = command("review", str(games))
+    assert "\x1b" not in out and "\u202e" not in out and out.startswith("me?[31m?? on 2x2")
 
 
 @pytest.mark.slow

@@ -165,7 +165,8 @@ def reviewed(client, record, judge=None):
 def test_a_review_is_that_of_the_command(client, tmp_path, solved_home):
     record = Record.of(a_game(Rules(3, 2), 5), "me")
     lines = reviewed(client, record)
-    assert lines[0] == {"judge": "perfect play", "points": True, "moves": len(record.moves)}
+    facts = {"judge": "perfect play", "exact": True, "caveat": None, "points": True}
+    assert lines[0] == {**facts, "moves": len(record.moves)}
     path = tmp_path / "game.jsonl"
     path.write_text(record.to_json() + "\n")
     told = json.loads(run_command("review", str(path), "--json").stdout)
@@ -182,7 +183,9 @@ def test_a_review_by_a_player_of_a_game_that_began_elsewhere(client):
         game.play(game.board.legal_moves[-1])
     lines = reviewed(client, Record.of(game, "me"), "greedy")
     assert lines[0]["judge"] == "greedy" and lines[1]["steps"][0]["board"] == start.hex
-    assert lines[-1]["summary"]["moves"] == 5
+    assert not lines[0]["exact"] and "not known" in lines[0]["caveat"]
+    assert lines[-1]["summary"]["moves"] == 5 and lines[-1]["summary"]["loss"] is None
+    assert set(lines[-1]["summary"]["marks"]) <= {"best", "other"}
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,9 @@ export class MoveBars {
           : "illegal";
       const short = !exact && isMistake(marks[d]);
       const less = short ? `−${percent(regrets[d] / Math.max(best, 1), 0)}` : loss(regrets[d]);
-      lost.textContent = optimal[d] && legal[d] ? sign : regrets[d] ? less : "";
+      const equal = choice && choice !== DIRECTIONS[d]; // as good, as far as the judge can tell
+      const praise = equal ? "≈ best" : sign;
+      lost.textContent = optimal[d] && legal[d] ? praise : regrets[d] ? less : "";
     });
   }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -242,6 +243,63 @@ def test_damage_to_keys_that_count_is_said(tmp_path, made, name):
     (folder / name).write_bytes(whole + b"what does not count")
     make_table(Problem.of("3x2"), folder)
     assert same_bytes(made, folder)
+
+
+@pytest.mark.parametrize("stage", ["enumerate", "values"])
+def test_damaged_keys_are_not_taken_up(tmp_path, stage):
+    """Neither where they are used again nor where nothing is left to do with them."""
+
+    def stop(step):
+        if step.stage == stage and step.age == 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_table(Problem.of("3x2"), tmp_path / "t", progress=stop)
+    keys = (tmp_path / "t" / "keys.bin").read_bytes()
+    for place in (20, len(keys) // 2, len(keys) - 50):
+        flip(tmp_path / "t" / "keys.bin", place)
+        for _ in range(2):
+            with pytest.raises(TableError, match=r"block 0 of age \d+ in .*; remove .*begin anew"):
+                make_table(Problem.of("3x2"), tmp_path / "t")
+        (tmp_path / "t" / "keys.bin").write_bytes(keys)
+    make_table(Problem.of("3x2"), tmp_path / "t")
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["keys.bin", "blocks.bin", "values.bin"])
+def test_what_changes_while_a_table_is_made_is_noticed_at_the_end(tmp_path, name, kind):
+    """What has been written, and is not read again."""
+    folder = tmp_path / "t"
+
+    def damage(step):
+        if step.stage == "values" and step.age == 20:
+            flip(folder / name, (folder / name).stat().st_size - 20)
+
+    with pytest.raises(TableError, match=f"{name}.* damaged: .*checksum is wrong"):
+        make_table(Problem.of("3x2"), folder, values=kind, progress=damage)
+    assert not (folder / "manifest.json").exists()
+    if name == "values.bin":  # they are found again
+        make_table(Problem.of("3x2"), folder, values=kind)
+        make_table(Problem.of("3x2"), tmp_path / "whole", values=kind)
+        assert same_bytes(tmp_path / "whole", folder)
+
+
+def test_any_field_of_the_record_of_the_work_may_be_odd(tmp_path, made, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda file: None)  # there is much to write
+    with pytest.raises(KeyboardInterrupt):
+        make_table(Problem.of("3x2"), tmp_path / "t", progress=stop_in_values)
+    sound = read_json(tmp_path / "t" / "progress.json")
+    for name in sound:
+        for value in (None, -1, 10**30, "", [], {}, [[]], True):
+            write_json(tmp_path / "t" / "progress.json", {**sound, name: value})
+            fine = ("enumerated", True), ("gamma", True), ("starts", {})
+            if name in ("carry", "format") or (name, value) in fine:  # those of older versions too
+                continue
+            with pytest.raises(TableError):
+                make_table(Problem.of("3x2"), tmp_path / "t")
+    write_json(tmp_path / "t" / "progress.json", {**sound, "carry": 0})  # of an older version
+    make_table(Problem.of("3x2"), tmp_path / "t")
+    assert same_bytes(made, tmp_path / "t")
 
 
 def test_a_write_that_fails_once_costs_nothing(tmp_path, made, monkeypatch):

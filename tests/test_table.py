@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import FILES, WITH_JIT, flip, run_command
 
 from lab2048.game import Board, Direction
+from lab2048.solve.manifest import description
 from lab2048.solve.problem import Problem
 from lab2048.solve.solver import make_table
-from lab2048.solve.store import TableError
-from lab2048.solve.table import NotInTableError, open_table
+from lab2048.solve.store import TableError, read_json, write_json
+from lab2048.solve.table import NotInTableError, list_tables, open_table, read_manifest
 from lab2048.solve.verify import verify
 
 pytestmark = [
@@ -215,23 +221,245 @@ def test_a_damaged_block_is_noticed_when_it_is_read(copy):
 
 def test_a_wrong_value_with_a_right_checksum_is_found(copy):
     """The Bellman equation itself."""
-    import zlib
-
-    from lab2048.solve.store import read_json, write_json
-
-    manifest = read_json(copy / "manifest.json")
-    values = np.memmap(copy / "values.bin", "<f8", "r+")
-    layer = len(manifest["layers"]["states"]) // 2
-    begin, count = sum(manifest["layers"]["states"][:layer]), manifest["layers"]["states"][layer]
-    values[begin] += 1e-3
-    values.flush()
-    manifest["layers"]["value_crcs"][layer] = zlib.crc32(values[begin : begin + count].tobytes())
-    write_json(copy / "manifest.json", manifest)
+    middle = len(read_manifest(copy)["layers"]["states"]) // 2
+    change_value(copy, middle, lambda value: value + 1e-3)
     with (
         open_table(copy) as table,
         pytest.raises(TableError, match=r"is worth [0-9.]+, but its best move [0-9.]+; remove"),
     ):
         verify(table, full=True)
+
+
+def change_value(folder, layer, change, *, seal=True):
+    """Change the first value of a layer, and if wanted its checksum; return its board."""
+    manifest = read_json(folder / "manifest.json")
+    counts, values = manifest["layers"]["states"], np.fromfile(folder / "values.bin", "<f8")
+    begin = sum(counts[:layer])
+    values[begin] = change(values[begin])
+    values.tofile(folder / "values.bin")
+    if seal:
+        part = values[begin : begin + counts[layer]]
+        manifest["layers"]["value_crcs"][layer] = zlib.crc32(part.tobytes())
+        write_json(folder / "manifest.json", manifest)
+    with open_table(folder) as table:
+        return int(table.keys.layer(layer)[0])
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("value", [-5.0, np.nan, np.inf, 1.7e308])
+def test_a_damaged_value_is_never_told(copy, value, sealed):
+    """Not even if its checksum is right: then it does not fit the moves."""
+    board = change_value(copy, 20, lambda _: value, seal=sealed)
+    with open_table(copy) as table:
+        for ask in (table.moves, table.best, lambda board: table.probe_many([board])):
+            with pytest.raises(TableError, match=r"damaged: .*(checksum|numbers from 0|is worth)"):
+                ask(board)
+        if not (sealed and value > 1e300):  # nothing but its moves tells that it is wrong
+            with pytest.raises(TableError, match=r"the values of age 44 in .* are damaged"):
+                table.value(board)
+        assert table.value("2 2 / . . / . .") > 0  # layers that are sound answer
+
+
+def test_values_or_manifest_of_another_objective_are_noticed(tmp_path):
+    """They have the same size, and stand for the same keys."""
+    for objective in ("score", "worst-case"):
+        make_table(Problem.of("2x2", objective=objective), tmp_path / objective)
+    for name in ("values.bin", "manifest.json"):
+        mixed = shutil.copytree(tmp_path / "score", tmp_path / f"mixed-{name}")
+        shutil.copy(tmp_path / "worst-case" / name, mixed)
+        with open_table(mixed) as table:
+            with pytest.raises(TableError, match="their checksum is wrong"):
+                table.value("2 2 / . .")
+            with pytest.raises(TableError, match="their checksum is wrong"):
+                table.probe_many([0x11])
+    sealed = shutil.copytree(tmp_path / "score", tmp_path / "sealed")
+    manifest = read_json(sealed / "manifest.json")
+    write_json(sealed / "manifest.json", {**manifest, "objective": "worst-case"})
+    with open_table(sealed) as table, pytest.raises(TableError, match=r"is worth .*, but its best"):
+        table.moves("2 2 / . .")
+
+
+def test_probe_of_a_damaged_table_is_one_line(command, copy):
+    board = Board.from_packed(change_value(copy, 20, lambda _: np.nan, seal=False), 3, 2)
+    for more in ((), ("--json",)):
+        code, out, error = command("probe", str(board), "--table", str(copy), *more)
+        assert (code, out) == (2, "")
+        assert error.startswith("lab2048: the values of age 44 in ") and error.count("\n") == 1
+
+
+def test_a_file_that_is_cut_off_while_it_is_open_does_not_end_the_process(copy):
+    """A mapped file would: with SIGBUS."""
+    code = """
+import os, sys
+from pathlib import Path
+from lab2048.solve.table import Table, TableError
+table = Table(Path(sys.argv[1]))
+assert table.value("2 2 / . . / . .") > 0
+os.truncate(table.path / "values.bin", 8)
+for ask in (table.value, table.moves, table.layer_values):
+    try:
+        ask("64 16 / 2 2 / . ." if ask != table.layer_values else 30)
+    except TableError as error:
+        print(error)
+assert table.value("2 2 / . . / . .") > 0  # read before, when all was well
+"""
+    run = [sys.executable, "-c", code, str(copy)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("damaged: the file ends too early\n") == 3
+
+
+def test_a_file_that_changes_while_it_is_open_is_looked_at_again(copy):
+    with open_table(copy, cache_bytes=0) as table:
+        assert table.value("64 16 / 2 2 / . .") > 0
+        assert table.value("2 2 / . . / . .") > 0  # there is room for one block
+        size = (copy / "values.bin").stat().st_size
+        (copy / "values.bin").write_bytes(bytes(size))
+        with pytest.raises(TableError, match=r"age 84 in .*their checksum is wrong"):
+            table.value("64 16 / 2 2 / . .")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "run.json"])
+def test_every_byte_of_a_small_file_is_covered(tmp_path, name):
+    """White space too; a file with the line ends of another system is still read."""
+    make_table("2x2", tmp_path / "t")
+    path = tmp_path / "t" / name
+    whole = path.read_bytes()
+    blanks = [n for n in range(min(300, len(whole))) if whole[n] in b" \n"]
+    places = {*blanks, *range(0, len(whole), 5)}
+    flipped = [bytes([*whole[:n], whole[n] ^ 1, *whole[n + 1 :]]) for n in places]
+    for damaged in (*flipped, whole + b" ", whole + b"\n", whole[:-1], b" " + whole):
+        path.write_bytes(damaged)
+        with pytest.raises(TableError, match=f"{name} is damaged"):
+            read_json(path)
+    path.write_bytes(whole.replace(b"\n", b"\r\n"))
+    assert read_json(path) is not None
+
+
+def test_a_damaged_record_of_the_run_is_found_and_a_lost_one_is_not_missed(copy):
+    flip(copy / "run.json", 30)
+    assert description(copy, read_manifest(copy))["seconds"] is None
+    with pytest.raises(TableError, match=r"run.json is damaged"):
+        check(copy)
+    (copy / "run.json").unlink()
+    check(copy)
+
+
+# -- small files that somebody has changed, with a right checksum ---------------------------------
+
+ODD = (None, -1, 10**30, 0.5, "", [], {}, [[[]]], {"": {}}, True)
+
+
+def fields(found, path=()):
+    """The path of every field, one item of each list and object among them."""
+    if path:
+        yield path
+    if isinstance(found, dict):
+        for name, value in found.items():
+            yield from fields(value, (*path, name))
+    elif isinstance(found, list) and found:
+        yield from fields(found[0], (*path, 0))
+
+
+def changed(found, path, value):
+    """A copy of an object in which one field is another."""
+    found = json.loads(json.dumps(found))
+    inner = found
+    for name in path[:-1]:
+        inner = inner[name]
+    inner[path[-1]] = value
+    return found
+
+
+def odd_versions(found):
+    """All objects that differ from one in one odd field: its path, the value, the object."""
+    for path in fields(found):
+        for value in ODD:
+            yield path, value, changed(found, path, value)
+
+
+def is_sensible(path, value):
+    """Whether a value may be that of a field, even if it is not the right one."""
+    if path[0] == "value":
+        absent = value is None and path[1:] != ("start",)
+        return len(path) == 2 and (absent or value in (0.5, 10**30))
+    return path in (("p4",), ("gamma",)) and value == 0.5
+
+
+def test_any_field_of_a_manifest_may_be_odd(warm_home, command, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda file: None)  # there is much to write
+    folder = Path(make_table("2x2")["table"])
+    sound = read_json(folder / "manifest.json")
+
+    def probe():
+        with open_table(folder) as table:
+            table.moves("2 2 / . .")
+
+    for path, value, odd in odd_versions(sound):
+        write_json(folder / "manifest.json", odd)
+        asked = [lambda: read_manifest(folder), lambda: make_table("2x2"), probe]
+        if is_sensible(path, value):  # wrong chances do not fit the values
+            asked = [probe] if path[0] != "value" else []
+        elif path == ("format",):  # what an older version made is made anew
+            asked = [probe]
+        for ask in asked:
+            with pytest.raises(TableError) as error:
+                ask()
+            assert "\n" not in str(error.value) and len(str(error.value)) < 500
+        ((_, listed),) = list_tables()
+        assert isinstance(listed, dict) == is_sensible(path, value)
+    for arguments in (("table", "info", "2x2"), ("probe", "2 2 / . ."), ("solve", "2x2")):
+        write_json(folder / "manifest.json", changed(sound, ("layers", "states"), [[[]]]))
+        code, out, error = command(*arguments)
+        assert (code, out) == (2, "")
+        assert error.startswith("lab2048: ") and error.count("\n") == 1
+    write_json(folder / "manifest.json", sound)
+    check(folder)
+
+
+@pytest.mark.parametrize(
+    "text", [b"[" * 100_000, b'{"checksum": NaN}', b"\xff\xfe", b"", b"9" * 10_000]
+)
+def test_a_manifest_that_is_none(copy, text):
+    (copy / "manifest.json").write_bytes(text)
+    with pytest.raises(TableError, match=r"manifest.json is damaged"):
+        open_table(copy)
+
+
+def test_an_odd_record_of_the_run_is_not_believed(copy, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+    for path, _, odd in odd_versions(read_json(copy / "run.json")):
+        write_json(copy / "run.json", odd)
+        found = description(copy, read_manifest(copy))
+        assert found["seconds"] is None or path == ("runs",) or found["seconds"]["total"] >= 0
+
+
+def test_whatever_lies_among_the_tables_they_are_listed(warm_home, command, copy):
+    from lab2048.studio.library import solved_tables
+
+    make_table("2x2")
+    tables = warm_home / "tables"
+    for name in ("folder", "pipe", "huge", "bytes", "deep", "loop", "older"):
+        (tables / name).mkdir()
+    (tables / "folder" / "manifest.json").mkdir()
+    os.mkfifo(tables / "pipe" / "manifest.json")
+    with (tables / "huge" / "manifest.json").open("wb") as file:
+        file.truncate(1 << 33)
+    (tables / "bytes" / "manifest.json").write_bytes(b"\xff{}")
+    (tables / "deep" / "manifest.json").write_bytes(b"[" * 1_000_000)
+    (tables / "loop" / "manifest.json").symlink_to("manifest.json")
+    write_json(tables / "older" / "manifest.json", {"format": 1, "board": "2x2"})
+    (tables / "gone").symlink_to(tables / "nowhere")
+    (tables / "file").write_text("not a table")
+    shutil.copytree(copy, os.fsdecode(bytes(tables / "odd") + b"\xff\x1b[2J"))
+    listed = {folder.name: found for folder, found in list_tables()}
+    assert isinstance(listed.pop("2x2-score"), dict)
+    assert listed.pop("older") == "format 1"
+    assert listed == dict.fromkeys(("folder", "pipe", "huge", "bytes", "deep", "loop"), "damaged")
+    assert [each["name"] for each in solved_tables()] == ["2x2-score"]
+    for more in ((), ("--json",)):
+        code, out, error = command("table", "list", *more)
+        assert (code, error) == (0, "") and "2x2-score" in out
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -242,8 +470,6 @@ def test_a_missing_file_is_named(copy, name):
 
 
 def test_what_is_wrong_with_a_folder_is_said(copy, tmp_path):
-    from lab2048.solve.store import read_json, write_json
-
     with (copy / "values.bin").open("ab") as file:
         file.write(b"more")
     with pytest.raises(TableError, match=r"values.bin has 174,020 bytes, not 174,016"):

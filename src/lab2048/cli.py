@@ -214,7 +214,8 @@ def probe(  # noqa: PLR0913, PLR0917
             rules = found.rules  # p4 is the table's unless another was asked for
         thought = analysis.opinions(position, rules, player or [])
         if as_json:
-            print(json.dumps(analysis.as_json(position, rules, found, after, thought)))
+            shown = analysis.as_json(position, rules, found, after, thought)
+            print(json.dumps(shown, allow_nan=False))  # NaN is not JSON
         else:
             cli_probe.show(position, rules, found, after, thought, hint)
 

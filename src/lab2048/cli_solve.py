@@ -126,14 +126,15 @@ def _solve(
     team: Team | None = None,
 ) -> dict[str, Any]:
     """Solve with an estimate before and progress on the way, on stderr."""
-    from lab2048.solve.store import FORMAT, MANIFEST, check_folder, is_whole, read_json
+    from lab2048.solve.manifest import is_whole, load_manifest
+    from lab2048.solve.store import FORMAT, check_folder
 
     total = None
     check_folder(folder)
-    manifest = read_json(folder / MANIFEST)
-    usable = manifest is not None and manifest["format"] == FORMAT
-    enough = manifest is not None and keep in (manifest["keep"], "summary")
-    if manifest is not None and usable and enough and is_whole(folder, manifest):
+    manifest = load_manifest(folder)
+    usable = manifest is not None and manifest.get("format") == FORMAT
+    enough = manifest is not None and usable and keep in (manifest["keep"], "summary")
+    if manifest is not None and enough and is_whole(folder, manifest):
         _say(f"{problem.name} is already solved")
     else:
         total = _announce(
@@ -291,7 +292,8 @@ def table_root(context: typer.Context) -> None:
 @table_app.command("list")
 def list_(as_json: JsonOption = False) -> None:
     """All tables in the data folder: what they are of, what they are worth, how large they are."""
-    from lab2048.solve.store import description, tables_folder
+    from lab2048.solve.manifest import description
+    from lab2048.solve.store import tables_folder
     from lab2048.solve.table import list_tables
 
     found = list_tables()
@@ -335,7 +337,7 @@ def list_(as_json: JsonOption = False) -> None:
 @table_app.command()
 def info(name: NameArgument, as_json: JsonOption = False) -> None:
     """Everything that is known about a table."""
-    from lab2048.solve.store import description
+    from lab2048.solve.manifest import description
     from lab2048.solve.table import read_manifest
 
     folder = folder_of(name)

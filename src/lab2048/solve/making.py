@@ -17,6 +17,7 @@ from lab2048.board import Words
 from lab2048.solve.crew import Crew
 from lab2048.solve.keys import Floats
 from lab2048.solve.layers import Layer
+from lab2048.solve.manifest import load_progress
 from lab2048.solve.store import (
     BLOCK_HEAD,
     BLOCK_KEYS,
@@ -31,11 +32,12 @@ from lab2048.solve.store import (
     KeyFile,
     PackedAfters,
     TableError,
+    ValueFile,
     blocks_of,
+    open_to_read,
     pack_afters,
     pack_block,
     read_at,
-    read_json,
     sync,
     write_json,
 )
@@ -44,6 +46,8 @@ COMMIT_SECONDS = 3.0
 """How much work a crash may cost."""
 FLUSH_BYTES = 1 << 26
 """The disk is given so much at a time, so that little is left to be written at the end."""
+HARDLY_BEGUN = 2
+"""A run that has written no more layers than this is not taken up: it begins again."""
 AHEAD = 3
 """Layers that may be waiting to be written, or may have been read in advance."""
 
@@ -53,7 +57,7 @@ class Record:
 
     def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
         self.folder = folder
-        found = read_json(folder / PROGRESS)
+        found = load_progress(folder)
         fresh = {
             "format": FORMAT,
             **identity,
@@ -154,7 +158,7 @@ class KeyWriter:
 
     def __init__(self, record: Record) -> None:
         self.record, data = record, record.data
-        if len(data["states"]) <= 2:  # hardly begun: begin again
+        if len(data["states"]) <= HARDLY_BEGUN:
             data.update(states=[], afterstates=[], scratch=[], keys_bytes=0, blocks_crc=0)
         self._keys = self._open(KEYS, data["keys_bytes"])
         self._blocks = self._open(BLOCKS, BLOCK_HEAD.itemsize * sum(map(blocks_of, data["states"])))
@@ -229,12 +233,13 @@ class LayerReader:
         self._places = np.cumsum([0, *[size for size, _ in self._scratch]]).tolist()
         path = record.folder / SCRATCH
         path.touch()
-        self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self._file = open_to_read(path)
 
     def afters(self, number: int) -> Words | None:
         """The afterstates of a layer, unless they are lost."""
         size, crc = self._scratch[number]
-        packed = read_at(self._file, size, self._places[number])
+        there = self._places[number + 1] <= os.fstat(self._file).st_size
+        packed = read_at(self._file, size, self._places[number]) if there else b""
         kept = len(packed) == size and zlib.crc32(packed) == crc
         return PackedAfters(packed).keys() if kept else None
 
@@ -255,10 +260,10 @@ class ValueWriter:
     where what is stored is rounded, or nothing is.
     """
 
-    def __init__(self, record: Record, kind: np.dtype[Any], keep: bool) -> None:
+    def __init__(self, record: Record, kind: str, keep: bool) -> None:
         self.record = record
-        self._kind = kind
-        self._carries = not keep or kind != KINDS["float64"]
+        self._name, self._kind = kind, KINDS[kind]
+        self._carries = not keep or kind != "float64"
         self._places = np.cumsum([0, *record.data["states"]]).tolist()
         self._carried: deque[tuple[int, Floats | int]] = deque(maxlen=2)
         self._file: BinaryIO | None = None
@@ -273,22 +278,25 @@ class ValueWriter:
             record.data.update(valued=0, crcs=[], carry={}, terminals=0, starts={})
         if keep:
             self._file = path.open("r+b", buffering=0)
-            self._file.truncate(self._places[-1] * kind.itemsize)
+            self._file.truncate(self._places[-1] * self._kind.itemsize)
 
     def _are_kept(self, path: Path, keep: bool) -> bool:
         """Whether the values that count are in the file, if they are to be kept."""
         if not keep:
             return True
-        size = self._kind.itemsize
-        if path.stat().st_size != size * self._places[-1]:
+        data = self.record.data
+        if path.stat().st_size != self._kind.itemsize * self._places[-1]:
             return False
-        last = len(self._places) - 2
-        with path.open("rb") as file:
-            for back, crc in enumerate(self.record.data["crcs"]):
-                begin, end = self._places[last - back], self._places[last - back + 1]
-                file.seek(begin * size)
-                if zlib.crc32(file.read((end - begin) * size)) != crc:
-                    return False
+        left = len(data["states"]) - data["valued"]
+        crcs = [None] * left + data["crcs"][::-1]
+        values = ValueFile(self.record.folder, self._name, data["states"], crcs)
+        try:
+            for number in range(left, len(crcs)):
+                values.check(number)
+        except TableError:
+            return False
+        finally:
+            values.close()
         return True
 
     def _carry_is_sound(self) -> bool:

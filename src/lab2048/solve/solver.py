@@ -16,12 +16,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lab2048.board import Words
+from lab2048.game import Board
 from lab2048.home import locked
 from lab2048.notation import checked_threads, short
 from lab2048.solve.crew import Crew
@@ -29,6 +31,7 @@ from lab2048.solve.keys import Floats
 from lab2048.solve.layers import Enumeration, Mover, afterstates
 from lab2048.solve.making import (
     AHEAD,
+    HARDLY_BEGUN,
     KeyWriter,
     LayerReader,
     Packed,
@@ -36,8 +39,10 @@ from lab2048.solve.making import (
     Record,
     ValueWriter,
 )
+from lab2048.solve.manifest import check_files, description, is_whole, load_manifest
 from lab2048.solve.problem import Problem, start_values
 from lab2048.solve.store import (
+    BLOCK_HEAD,
     BLOCKS,
     FORMAT,
     KEYS,
@@ -46,19 +51,18 @@ from lab2048.solve.store import (
     MANIFEST,
     RUN,
     VALUES,
+    KeyFile,
     TableError,
+    ValueFile,
     age_of,
+    blocks_of,
     check_folder,
     checked_kind,
     clear_away,
     default_folder,
-    description,
     discard_older,
     expanded,
-    file_facts,
-    is_whole,
     joined,
-    read_json,
     sync,
     write_json,
 )
@@ -69,7 +73,7 @@ class Step(NamedTuple):
     """What `make_table` tells about its progress after each layer."""
 
     stage: str
-    """`enumerate` or `values`."""
+    """`enumerate`, `values`, or `check`: what is in the files is compared with what was written."""
     age: int
     layer: int
     """How many states have this age."""
@@ -81,6 +85,8 @@ class Step(NamedTuple):
 
 Progress = Callable[[Step], object]
 
+AT_ONCE = 64
+"""Layers that are checked between two looks at whether to stop."""
 LAST_START = 2
 """The last layer that holds starts: two 4s."""
 
@@ -112,7 +118,7 @@ def make_table(
     check_folder(path)
     with locked(path / LOCK, f"the table in {path}", TableError):
         discard_older(path, identity)
-        manifest = read_json(path / MANIFEST)
+        manifest = load_manifest(path)
         if manifest is not None:
             _check_identity(path, manifest, identity)
             if not is_whole(path, manifest):
@@ -208,11 +214,12 @@ class Job:
         Enumeration(self.problem, self.crew)
         Induction(self.problem, self.crew)
         self.record.enter("enumerate")
+        self._check_taken_up(progress)
         if not self.record.data["enumerated"]:
             self.enumerate_all(progress)
         self.record.enter("values")
         self._value(progress)
-        return self.finish()
+        return self.finish(progress)
 
     # -- the stages ------------------------------------------------------------------------------
 
@@ -277,7 +284,7 @@ class Job:
     def _value(self, progress: Progress) -> None:
         """Write the values of all layers."""
         reader = LayerReader(self.record)
-        writer = ValueWriter(self.record, KINDS[self.identity["values"]], self.keep == "table")
+        writer = ValueWriter(self.record, self.identity["values"], self.keep == "table")
         try:
             try:
                 self.value_all(reader, writer, progress)
@@ -344,31 +351,12 @@ class Job:
 
     # -- the end ---------------------------------------------------------------------------------
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self, progress: Progress) -> dict[str, Any]:
         """Write what describes the table; from then on it is one."""
-        data = self.record.data
+        data, manifest = self.record.data, self._manifest()
+        if self.keep == "table":
+            self._check_written(manifest, progress)
         self.record.enter("values")
-        table = self.keep == "table"
-        manifest = {
-            "format": FORMAT,
-            **self.identity,
-            "keep": self.keep,
-            "states": sum(data["states"]),
-            "afterstates": sum(data["afterstates"]),
-            "terminals": data["terminals"],
-            "max_age": age_of(max(n for n, count in enumerate(data["states"]) if count)),
-            "value": start_values(self.problem, lambda b: float(data["starts"][str(b.packed)])),
-            "layers": {
-                "states": data["states"],
-                "afterstates": data["afterstates"],
-                "value_crcs": data["crcs"][::-1] if table else None,
-            },
-            "files": {
-                name: file_facts(self.path / name, checksum=name == BLOCKS)
-                for name in (KEYS, BLOCKS, VALUES)
-                if table
-            },
-        }
         spent = {stage: round(seconds, 3) for stage, seconds in data["seconds"].items()}
         run = {
             "seconds": {**spent, "total": round(sum(data["seconds"].values()), 3)},
@@ -381,6 +369,84 @@ class Job:
         write_json(self.path / MANIFEST, manifest)
         sync(self.path)
         return manifest
+
+    def _manifest(self) -> dict[str, Any]:
+        """The manifest of what was written, by the record of it and not by what is in the files."""
+        data, kind = self.record.data, KINDS[self.identity["values"]]
+        table = self.keep == "table"
+        states, blocks = sum(data["states"]), sum(map(blocks_of, data["states"]))
+        files = {
+            KEYS: {"bytes": data["keys_bytes"]},
+            BLOCKS: {"bytes": BLOCK_HEAD.itemsize * blocks, "crc": data["blocks_crc"]},
+            VALUES: {"bytes": kind.itemsize * states},
+        }
+        return {
+            "format": FORMAT,
+            **self.identity,
+            "keep": self.keep,
+            "states": states,
+            "afterstates": sum(data["afterstates"]),
+            "terminals": data["terminals"],
+            "max_age": age_of(max(n for n, count in enumerate(data["states"]) if count)),
+            "value": start_values(self.problem, self._start),
+            "layers": {
+                "states": data["states"],
+                "afterstates": data["afterstates"],
+                "value_crcs": data["crcs"][::-1] if table else None,
+            },
+            "files": files if table else {},
+        }
+
+    def _start(self, board: Board) -> float:
+        """The value of a start."""
+        try:
+            return float(self.record.data["starts"][str(board.packed)])
+        except KeyError:
+            raise TableError(
+                f"{self.path} holds no value of {board}; remove it and begin anew"
+            ) from None
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def _check_taken_up(self, progress: Progress) -> None:
+        """Check the keys that an earlier run wrote; its values are checked by `ValueWriter`."""
+        if len(self.record.data["states"]) <= HARDLY_BEGUN:
+            return
+        reader = LayerReader(self.record)
+        try:
+            self._check_layers(reader.keys.check, progress)
+        except TableError as error:
+            raise TableError(f"{error}; remove {self.path} and begin anew") from None
+        finally:
+            reader.close()
+
+    def _check_written(self, manifest: dict[str, Any], progress: Progress) -> None:
+        """Compare the files with what was written; a `TableError` if they have changed since."""
+        layers = manifest["layers"]
+        check_files(self.path, manifest)
+        keys = KeyFile(self.path, layers["states"])
+        values = ValueFile(
+            self.path, self.identity["values"], layers["states"], layers["value_crcs"]
+        )
+
+        def check(number: int) -> None:
+            keys.check(number)
+            values.check(number)
+
+        try:
+            self._check_layers(check, progress)
+        finally:
+            keys.close()
+            values.close()
+
+    def _check_layers(self, check: Callable[[int], None], progress: Progress) -> None:
+        """Check all layers, on all threads."""
+        counts = self.record.data["states"]
+        for first in range(0, len(counts), AT_ONCE):
+            numbers = range(first, min(first + AT_ONCE, len(counts)))
+            self.crew.run([partial(check, number) for number in numbers])
+            done, last = sum(counts[: numbers.stop]), numbers[-1]
+            progress(Step("check", age_of(last), counts[last], done, sum(counts)))
 
 
 def _starts_among(states: Words, values: Floats, starts: set[int]) -> dict[str, float]:

@@ -13,10 +13,11 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.home import home, write_atomically
-from lab2048.notation import short
+from lab2048.notation import short, whole
 from lab2048.solve.problem import Problem
 
 Words = NDArray[np.uint64]
@@ -44,6 +45,12 @@ _OURS = re.compile(
 )
 """The names of all files that a table ever has."""
 KINDS: dict[str, np.dtype[Any]] = {"float64": np.dtype("<f8"), "float32": np.dtype("<f4")}
+JSON_BYTES = 1 << 24
+"""No small file of a table is larger: that of a board of 12 cells takes about 2 MB."""
+PACKED_BYTES = (8 * BLOCK_KEYS) + (1 << 16)
+"""No compressed block is larger: keys that do not compress are stored as they are."""
+PIECE = 1 << 20
+"""Values are read so many bytes at a time: few enough to stay in the processor's cache."""
 
 
 class TableError(ValueError):
@@ -84,7 +91,7 @@ def discard_older(folder: Path, identity: dict[str, Any]) -> None:
     if found is None:
         found = read_json(folder / PROGRESS)
     same = found is not None and all(found.get(name) == value for name, value in identity.items())
-    if found is not None and same and found["format"] < FORMAT:
+    if found is not None and same and (whole(found.get("format")) or FORMAT) < FORMAT:
         clear_away(folder)
         for name in (MANIFEST, KEYS, BLOCKS, VALUES, RUN):
             (folder / name).unlink(missing_ok=True)
@@ -128,11 +135,15 @@ def pack_block(keys: Words) -> bytes:
     return packed
 
 
-def unpack_block(packed: bytes, crc: int, what: str) -> Words:
-    """The keys of a block, or a `TableError` that says which one is damaged."""
-    if zlib.crc32(packed) != crc:
-        raise TableError(f"{what} is damaged: its checksum is wrong")
-    return np.frombuffer(_codec().decompress2(packed, nthreads=1), "<u8")
+def unpack_block(packed: bytes, wanted: int) -> Words | None:
+    """The keys of a block that has this number of them; None if it has not."""
+    blosc2 = _codec()
+    try:
+        if blosc2.get_cbuffer_sizes(packed)[0] != 8 * wanted:  # not to be believed: it is allocated
+            return None
+        return np.frombuffer(blosc2.decompress2(packed, nthreads=1), "<u8")
+    except (RuntimeError, TypeError, ValueError):  # not what the codec wrote
+        return None
 
 
 class KeyFile:
@@ -143,7 +154,7 @@ class KeyFile:
         self.starts = np.cumsum([0, *map(blocks_of, counts)]).tolist()
         self.blocks = np.fromfile(folder / BLOCKS, BLOCK_HEAD, self.starts[-1])
         self._path = folder / KEYS
-        self._file = os.open(self._path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self._file = open_to_read(self._path)
 
     def close(self) -> None:
         """Give the file back."""
@@ -153,14 +164,23 @@ class KeyFile:
 
     def block(self, layer: int, number: int) -> Words:
         """The keys of one block of a layer."""
-        head = self.blocks[self.starts[layer] + number]
-        what = f"block {number} of age {age_of(layer)} in {self._path}"
+        head, what = self._head(layer, number)
         wanted = min(BLOCK_KEYS, self.counts[layer] - number * BLOCK_KEYS)
         return read_block(self._file, head, wanted, what)
+
+    def _head(self, layer: int, number: int) -> tuple[Any, str]:
+        """The record of a block, and how an error names it."""
+        what = f"block {number} of age {age_of(layer)} in {self._path}"
+        return self.blocks[self.starts[layer] + number], what
 
     def layer(self, layer: int) -> Words:
         """All keys of a layer."""
         return joined([self.block(layer, n) for n in range(self.blocks_in(layer))])
+
+    def check(self, layer: int) -> None:
+        """Compare the blocks of a layer with their checksums; a `TableError` if one is damaged."""
+        for number in range(self.blocks_in(layer)):
+            read_packed(self._file, *self._head(layer, number))
 
     def below(self, layer: int, key: int) -> int:
         """How many keys of a layer are below this one."""
@@ -176,11 +196,20 @@ class KeyFile:
 
 def read_block(file: int, head: Any, wanted: int, what: str) -> Words:
     """The keys of a block that has so many, or a `TableError` that says which one is damaged."""
-    packed = read_at(file, int(head["size"]), int(head["offset"]))
-    keys = unpack_block(packed, int(head["crc"]), what)
-    if len(keys) != wanted or keys[0] != head["first"]:
+    keys = unpack_block(read_packed(file, head, what), wanted)
+    if keys is None or keys[0] != head["first"]:
         raise TableError(f"{what} is damaged: it does not hold the keys it should")
     return keys
+
+
+def read_packed(file: int, head: Any, what: str) -> bytes:
+    """A block as it is stored, or a `TableError` if that is not what was written."""
+    size, offset = int(head["size"]), int(head["offset"])
+    # a place beyond what any file has is no argument of a read
+    packed = read_at(file, size, offset) if size <= PACKED_BYTES and offset < 1 << 62 else b""
+    if len(packed) != size or zlib.crc32(packed) != head["crc"]:
+        raise TableError(f"{what} is damaged: its checksum is wrong")
+    return packed
 
 
 def joined(pieces: list[Words]) -> Words:
@@ -191,6 +220,98 @@ def joined(pieces: list[Words]) -> Words:
 def age_of(layer: int) -> int:
     """The age of a layer's states; the first is layer 0."""
     return 4 + 2 * layer
+
+
+class ValueFile:
+    """The values of a table, or of one in the making, layer by layer. Any thread may read.
+
+    The file is read, not mapped: when somebody cuts it off, that is an error of this table and not
+    the end of the process.
+    """
+
+    def __init__(
+        self, folder: Path, kind: str, counts: Sequence[int], crcs: Sequence[int | None]
+    ) -> None:
+        self._path, self._kind, self._crcs = folder / VALUES, KINDS[kind], crcs
+        self._starts = (np.cumsum([0, *counts]) * self._kind.itemsize).tolist()
+        self._file = open_to_read(self._path)
+        self._sound: set[int] = set()
+        self._seen = self._state()
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def layer(self, layer: int) -> NDArray[Any]:
+        """All values of a layer. They are compared with their checksum each time."""
+        values = np.empty(self._starts[layer + 1] - self._starts[layer], np.uint8)
+        place = 0
+        for piece in self._pieces(layer):
+            values[place : place + len(piece)] = np.frombuffer(piece, np.uint8)
+            place += len(piece)
+        return self._numbers(layer, values)
+
+    def block(self, layer: int, number: int) -> NDArray[Any]:
+        """The values of a block of keys.
+
+        Its layer is compared with the checksum when it is first used, and again after the file has
+        changed.
+        """
+        if (state := self._state()) != self._seen:
+            self._seen = state
+            self._sound.clear()
+        if layer not in self._sound:
+            self.check(layer)
+            self._sound.add(layer)
+        size = BLOCK_KEYS * self._kind.itemsize
+        begin = self._starts[layer] + number * size
+        stored = self._read(layer, begin, min(size, self._starts[layer + 1] - begin))
+        return self._numbers(layer, np.frombuffer(stored, np.uint8))
+
+    def check(self, layer: int) -> None:
+        """Compare a layer with its checksum; a `TableError` if it is damaged."""
+        for _ in self._pieces(layer):
+            pass
+
+    def _pieces(self, layer: int) -> Iterator[bytes]:
+        """The values of a layer as they are stored; at the end a `TableError` if they are wrong."""
+        crc, end = 0, self._starts[layer + 1]
+        for begin in range(self._starts[layer], end, PIECE):
+            piece = self._read(layer, begin, min(PIECE, end - begin))
+            crc = zlib.crc32(piece, crc)
+            yield piece
+        if crc != self._crcs[layer]:
+            raise self._damaged(layer, "their checksum is wrong")
+
+    def _read(self, layer: int, begin: int, size: int) -> bytes:
+        """A part of a layer as it is stored."""
+        found = read_at(self._file, size, begin)
+        if len(found) != size:
+            raise self._damaged(layer, "the file ends too early")
+        return found
+
+    def _numbers(self, layer: int, stored: NDArray[np.uint8]) -> NDArray[Any]:
+        """Values, or a `TableError` if some never were, though their checksum is right."""
+        values = stored.view(self._kind)
+        if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):
+            raise self._damaged(layer, "not all of them are numbers from 0 up")
+        return values
+
+    def _state(self) -> tuple[int, int]:
+        """What is different after the file has changed."""
+        found = os.fstat(self._file)
+        return found.st_mtime_ns, found.st_size
+
+    def _damaged(self, layer: int, why: str) -> TableError:
+        """The error that says which values are damaged."""
+        return TableError(f"the values of age {age_of(layer)} in {self._path} are damaged: {why}")
+
+
+def open_to_read(path: Path) -> int:
+    """A handle of a file to read at places of."""
+    return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
 
 def read_at(file: int, size: int, offset: int) -> bytes:
@@ -252,43 +373,46 @@ class PackedAfters:
 
 def write_json(path: Path, found: dict[str, Any]) -> None:
     """Write a JSON object with a checksum of itself, atomically."""
-    text = json.dumps(found, indent=1)
-    sealed = {**found, "checksum": zlib.crc32(text.encode())}
-    write_atomically(path, json.dumps(sealed, indent=1) + "\n")
+    write_atomically(path, _sealed(found))
+
+
+def _sealed(found: dict[str, Any]) -> str:
+    """The text of a JSON object, with its checksum as the last field."""
+    text = json.dumps(found, indent=1, allow_nan=False)
+    return f'{text[:-2]},\n "checksum": {zlib.crc32(text.encode())}\n}}\n'
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object that `write_json` wrote; None if there is no file, an error if it is damaged."""
+    """The object that `write_json` wrote; None if there is no file, an error if it is damaged.
+
+    Every byte counts, white space too. Only the line ends may be those of another system.
+    """
     try:
-        found = json.loads(path.read_text("utf-8"))
-        checksum = found.pop("checksum")
-        if checksum != zlib.crc32(json.dumps(found, indent=1).encode()):
+        text = _read_small(path).decode().replace("\r\n", "\n")
+        found = json.loads(text)
+        del found["checksum"]
+        if text != _sealed(found):
             raise ValueError
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, AttributeError, TypeError):
+    except OSError as error:
+        raise TableError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         raise TableError(f"{path} is damaged; solve the table again in another folder") from None
     return found  # type: ignore[no-any-return]
 
 
-def description(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """What is known about a finished table, and about the run that made it."""
+def _read_small(path: Path) -> bytes:
+    """All of a small file; a `ValueError` if it is a large one, a folder or a pipe."""
+    # a pipe that nobody writes to would be waited for
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
-        run = read_json(path / RUN) or {}
-    except TableError:  # it is only about how the table was made
-        run = {}
-    names = ("board", "p4", "objective", "gamma", "states", "afterstates", "terminals", "max_age")
-    return {
-        **{name: manifest[name] for name in names},
-        "value": manifest["value"],
-        "values": manifest["values"],
-        "seconds": run.get("seconds"),
-        "threads": run.get("threads"),
-        "peak_memory_bytes": run.get("peak_memory_bytes"),
-        "table_bytes": sum(file["bytes"] for file in manifest["files"].values()),
-        "keep": manifest["keep"],
-        "table": str(path),
-    }
+        facts = os.fstat(file)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > JSON_BYTES:
+            raise ValueError
+        return read_at(file, facts.st_size, 0)
+    finally:
+        os.close(file)
 
 
 def check_folder(path: Path) -> None:
@@ -297,24 +421,6 @@ def check_folder(path: Path) -> None:
         raise TableError(f"{path} is a file; a table is a folder")
     if others := other_files(path):
         raise TableError(f"{path} holds other files, such as {others[0]}; choose a new folder")
-
-
-def is_whole(folder: Path, manifest: dict[str, Any]) -> bool:
-    """Whether all files of a finished table are there, as long as they should be."""
-    try:
-        return all(
-            (folder / name).stat().st_size == facts["bytes"]
-            and ("crc" not in facts or zlib.crc32((folder / name).read_bytes()) == facts["crc"])
-            for name, facts in manifest["files"].items()
-        )
-    except FileNotFoundError:
-        return False
-
-
-def file_facts(path: Path, checksum: bool) -> dict[str, int]:
-    """What a manifest says of a file. Of the large ones it is the blocks that have checksums."""
-    facts = {"bytes": path.stat().st_size}
-    return facts | {"crc": zlib.crc32(path.read_bytes())} if checksum else facts
 
 
 def sync(path: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,24 +21,21 @@ from numpy.typing import ArrayLike, NDArray
 from lab2048.game import Board, Direction, Rules, Spawn
 from lab2048.home import locked
 from lab2048.notation import checked_threads, short
+from lab2048.solve.manifest import check_files, check_format, load_manifest
 from lab2048.solve.problem import REACH, WORST_CASE, Problem
 from lab2048.solve.store import (
-    BLOCK_KEYS,
-    BLOCKS,
     FORMAT,
-    KEYS,
     KINDS,
     LOCK,
     MANIFEST,
     PROGRESS,
-    VALUES,
     KeyFile,
     TableError,
+    ValueFile,
     Words,
     age_of,
     default_folder,
     other_files,
-    read_json,
     tables_folder,
 )
 
@@ -84,6 +80,13 @@ class Probes(NamedTuple):
     """Of each of the four moves of each board, if that was asked for. NaN if it is illegal."""
 
 
+class Block(NamedTuple):
+    """The keys of a block, and their values."""
+
+    keys: Words
+    values: NDArray[Any]
+
+
 class Decoded(NamedTuple):
     """The keys of a layer, ready for `lab2048.solve.lookup`."""
 
@@ -96,7 +99,7 @@ def find_table(problem: Problem) -> Path | None:
     """The folder of the finished table of a problem in the data folder, if there is one."""
     for kind in KINDS:
         folder = default_folder(problem, kind)
-        manifest = read_json(folder / MANIFEST)
+        manifest = load_manifest(folder)
         if (
             manifest is not None
             and manifest.get("format") == FORMAT
@@ -166,9 +169,12 @@ class Table:
         self.kind: str = self.manifest["values"]
         self.counts: list[int] = self.manifest["layers"]["states"]
         self.keys = KeyFile(folder, self.counts)
-        self._firsts = np.cumsum([0, *self.counts]).tolist()
-        self._values = np.memmap(folder / VALUES, KINDS[self.kind], "r").view(np.ndarray)
-        self._blocks: Recent[tuple[int, int], Words] = Recent(cache_bytes // 4)
+        self._values = ValueFile(
+            folder, self.kind, self.counts, self.manifest["layers"]["value_crcs"]
+        )
+        # below this, numbers are rounded more coarsely than `tolerance` allows for
+        self._tiny = float(np.finfo(KINDS[self.kind]).tiny)
+        self._blocks: Recent[tuple[int, int], Block] = Recent(cache_bytes // 4)
         self._layers: Recent[int, Decoded] = Recent(cache_bytes)
 
     def __enter__(self) -> Table:
@@ -188,7 +194,7 @@ class Table:
         self.keys.close()
         self._blocks.clear()
         self._layers.clear()
-        self._values = np.empty(0, KINDS[self.kind])
+        self._values.close()
 
     @property
     def states(self) -> int:
@@ -218,16 +224,24 @@ class Table:
             return default
 
     def moves(self, board: Position) -> dict[Direction, MoveValue]:
-        """What every legal move is worth, in the order of the directions."""
+        """What every legal move is worth, in the order of the directions.
+
+        The best of them is what the state is worth, or else the table is damaged.
+        """
         position = self._parse(board)
-        self.value(position)
+        value = self.value(position)
         made = {direction: position.move(direction) for direction in position.legal_moves}
-        afters = {d: self.after_value(move.after) for d, move in made.items()}
+        try:
+            afters = {d: self.after_value(move.after) for d, move in made.items()}
+        except NotInTableError:
+            raise self.damaged("states that follow from others are missing") from None
         scored = 0 if self.problem.objective == REACH else 1
         gamma = self.problem.gamma
         q = {d: scored * move.reward + gamma * afters[d] for d, move in made.items()}
         best = max(q.values(), default=0.0)
         slack = float(self.tolerance(best))
+        if not abs(value - best) <= slack + self._tiny and not self._is_won(position):
+            raise self._not_best(position.packed, value, best)
         return {
             d: MoveValue(move.reward, afters[d], q[d], best - q[d], best - q[d] <= slack)
             for d, move in made.items()
@@ -245,6 +259,14 @@ class Table:
         """
         least = {REACH: 0.0}.get(self.problem.objective, 1024.0 if self.kind == "float64" else 1.0)
         return TOLERANCE[self.kind], least
+
+    def damaged(self, what: str) -> TableError:
+        """The error that says what is wrong, where, and what to do."""
+        return TableError(f"{self.path} is damaged: {what}; remove it and solve the board again")
+
+    def _not_best(self, board: int, value: float, best: float) -> TableError:
+        """The error of a state whose value does not fit its moves."""
+        return self.damaged(f"state {board:#x} is worth {value}, but its best move {best}")
 
     def tolerance(self, value: ArrayLike) -> Any:
         """How far the q of two moves may be apart that count as equally good; value is their q."""
@@ -295,11 +317,15 @@ class Table:
         number = int(np.searchsorted(self.keys.blocks["first"][begin:end], key, "right")) - 1
         if number < 0:
             return None
-        block = self._blocks.get((layer, number), lambda: self.keys.block(layer, number))
-        place = int(np.searchsorted(block, key))
-        if place == len(block) or block[place] != key:
+        keys, values = self._blocks.get((layer, number), lambda: self._block(layer, number))
+        place = int(np.searchsorted(keys, key))
+        if place == len(keys) or keys[place] != key:
             return None
-        return float(self._values[self._firsts[layer] + number * BLOCK_KEYS + place])
+        return float(values[place])
+
+    def _block(self, layer: int, number: int) -> Block:
+        """A block in memory."""
+        return Block(self.keys.block(layer, number), self._values.block(layer, number))
 
     def _why_not(self, board: Board) -> str:
         """Why a board is not in the table."""
@@ -385,9 +411,19 @@ class Table:
         q = scored * rewards + self.problem.gamma * after_values
         known = ~np.isnan(values)
         if np.isnan(after_values[known][afters[known] != 0]).any():
-            raise TableError(f"{self.path} is damaged: states that follow from others are missing")
+            raise self.damaged("states that follow from others are missing")
         q[~known] = np.nan
+        self._check_best(boards, values, q)
         found.q[run] = q
+
+    def _check_best(self, boards: Words, values: Floats, q: Floats) -> None:
+        """A `TableError` if a value that is known is not the best q of its moves."""
+        best = best_q(q)
+        slack = self.tolerance(best) + self._tiny
+        right = (np.abs(values - best) <= slack) | np.isnan(values) | self._won(boards)
+        if not right.all():
+            place = int(right.argmin())
+            raise self._not_best(int(boards[place]), float(values[place]), float(best[place]))
 
     def _after_values(self, layer: int, afters: Words) -> Floats:
         """The values of canonical afterstates of one age; NaN if they are not known."""
@@ -426,14 +462,13 @@ class Table:
         keys = self.keys.layer(layer)
         starts = np.empty(REGIONS + 1, np.uint32)
         find_starts(keys, region_shift(self.rules.cells), starts)
-        # a copy: kernels refuse arrays that may not be written to, as those of the mapped file
-        return Decoded(keys, starts, self.layer_values(layer).copy())
+        return Decoded(keys, starts, self.layer_values(layer))
 
     # -- whole layers ----------------------------------------------------------------------------
 
     def layer_values(self, layer: int) -> NDArray[Any]:
         """The values of a layer, in the order of its keys, as they are stored."""
-        return self._values[self._firsts[layer] : self._firsts[layer + 1]]
+        return self._values.layer(layer)
 
     def layers(self) -> Iterator[tuple[int, Words, NDArray[Any]]]:
         """The age, the sorted canonical keys and the values of every layer, youngest first."""
@@ -471,6 +506,12 @@ class Recent(Generic[K, T]):
             self._used = 0
 
 
+def best_q(q: Floats) -> Floats:
+    """The best q of each board; 0 if no move is legal."""
+    best = np.fmax(np.fmax(q[:, 0], q[:, 1]), np.fmax(q[:, 2], q[:, 3]))
+    return np.where(np.isnan(best), 0.0, best)
+
+
 def _packed(boards: ArrayLike) -> Words:
     """Packed boards as they are given; what is no board becomes one that is in no table."""
     try:
@@ -493,16 +534,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a finished table, or a `TableError`."""
     if not folder.is_dir():
         raise TableError(f"there is no table in {folder}")
-    manifest = read_json(folder / MANIFEST)
+    manifest = load_manifest(folder)
     if manifest is None:
         if (folder / PROGRESS).exists():
             raise TableError(f"the table in {folder} is unfinished; solve it again to finish it")
         raise TableError(f"{folder} is not a table: it has no {MANIFEST}")
-    if manifest.get("format") != FORMAT:
-        raise TableError(
-            f"{folder} is of format {short(manifest.get('format'))}; "
-            f"this version of lab2048 reads format {FORMAT}"
-        )
+    check_format(folder, manifest)
     return manifest
 
 
@@ -511,36 +548,29 @@ def _checked_manifest(folder: Path) -> dict[str, Any]:
     manifest = read_manifest(folder)
     if manifest["keep"] != "table":
         raise TableError(f"only a summary of {folder.name} was kept; solve it with --keep table")
-    for name in (KEYS, BLOCKS, VALUES):
-        wanted = manifest["files"][name]
-        try:
-            size = (folder / name).stat().st_size
-        except FileNotFoundError:
-            raise TableError(f"{folder / name} is missing; solve the table again") from None
-        if size != wanted["bytes"]:
-            raise TableError(
-                f"{folder / name} has {size:,} bytes, not {wanted['bytes']:,}: it is damaged"
-            )
-        if "crc" in wanted and zlib.crc32((folder / name).read_bytes()) != wanted["crc"]:
-            raise TableError(f"{folder / name} is damaged: its checksum is wrong")
+    check_files(folder, manifest)
     return manifest
 
 
 def list_tables() -> list[tuple[Path, dict[str, Any] | str]]:
-    """Every table in the data folder: its folder, and its manifest or what is wrong with it."""
+    """Every table in the data folder: its folder, and its manifest or what is wrong with it.
+
+    Whatever else is there does not get in the way. Names that cannot be printed are left out.
+    """
     found: list[tuple[Path, dict[str, Any] | str]] = []
     folders = sorted(tables_folder().iterdir()) if tables_folder().is_dir() else []
     for folder in folders:
+        if not folder.name.isprintable() or not os.path.isdir(folder):
+            continue
         try:
-            manifest = read_json(folder / MANIFEST)
+            manifest = load_manifest(folder)
         except TableError:
             found.append((folder, "damaged"))
             continue
-        except NotADirectoryError:  # some other file
-            continue
         if manifest is not None:
-            found.append((folder, manifest))
-        elif (folder / PROGRESS).exists():
+            older = manifest.get("format") != FORMAT
+            found.append((folder, f"format {short(manifest.get('format'))}" if older else manifest))
+        elif os.path.exists(folder / PROGRESS):
             found.append((folder, "unfinished"))
     return found
 
@@ -548,11 +578,11 @@ def list_tables() -> list[tuple[Path, dict[str, Any] | str]]:
 def remove_table(folder: Path) -> int:
     """Remove a table, finished or not; how many bytes that frees."""
     folder = folder.resolve()
-    if not (folder / MANIFEST).exists() and not (folder / PROGRESS).exists():
+    if not any(os.path.lexists(folder / name) for name in (MANIFEST, PROGRESS)):
         raise TableError(f"there is no table in {folder}")
     if others := other_files(folder):
         raise TableError(f"{folder} also holds {others[0]}, so it is not removed")
     with locked(folder / LOCK, f"the table in {folder}", TableError):
-        size = sum(child.stat().st_size for child in folder.iterdir())
+        size = sum(child.lstat().st_size for child in folder.iterdir())
         shutil.rmtree(folder)
     return size

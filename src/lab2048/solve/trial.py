@@ -37,7 +37,7 @@ class FirstAges(Job):
         writer.commit()
         super().value_all(reader, writer, progress)
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self, progress: Progress) -> dict[str, Any]:
         """Leave no table: its values are not right."""
         return {}
 

@@ -47,8 +47,9 @@ def make_tables(problems: list[Problem]) -> None:
 
         def note(step: Step, number: int = number, states: int = found.states) -> None:
             share = min(1.0, step.done / (step.total or states))
-            both = share / 2 if step.stage == "enumerate" else 0.5 + share / 2
-            tell((number + both) / len(problems))
+            both = {"enumerate": share / 2, "values": 0.5 + share / 2}.get(step.stage)
+            if both is not None:  # checks take next to no time
+                tell((number + both) / len(problems))
 
         make_table(problem, progress=note)
 

@@ -1,0 +1,254 @@
+"""What the small files of a table say, checked before it is believed.
+
+A checksum tells that a file is as it was written, not that lab2048 wrote it. So every field that is
+used is looked at once, here, and what is wrong is said in a `TableError`.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lab2048.notation import short, whole
+from lab2048.solve.problem import START_KINDS, Problem
+from lab2048.solve.store import (
+    BLOCK_HEAD,
+    BLOCKS,
+    FORMAT,
+    KEYS,
+    KINDS,
+    MANIFEST,
+    PROGRESS,
+    RUN,
+    VALUES,
+    TableError,
+    age_of,
+    blocks_of,
+    read_json,
+)
+
+MOST = 1 << 50
+"""No board has more states, and no file more bytes."""
+LARGEST = sys.float_info.max
+STAGES = ("enumerate", "values")
+
+
+def load_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest in a folder, or None. Of another format, only its `format` can be relied on."""
+    found = read_json(folder / MANIFEST)
+    if found is not None and found.get("format") == FORMAT:
+        _checked(folder / MANIFEST, found, _check_manifest)
+    return found
+
+
+def load_progress(folder: Path) -> dict[str, Any] | None:
+    """The record of a table in the making, or None."""
+    found = read_json(folder / PROGRESS)
+    if found is not None:
+        check_format(folder, found)
+        if not _are(found.get("carry"), dict, _is_crc):  # of an older version: not taken up
+            found["carry"] = {}
+        _checked(folder / PROGRESS, found, _check_progress)
+    return found
+
+
+def check_format(folder: Path, found: dict[str, Any]) -> None:
+    """A `TableError` if what a folder holds is of another format."""
+    if found.get("format") != FORMAT:
+        raise TableError(
+            f"{folder} is of format {short(found.get('format'))}; "
+            f"this version of lab2048 reads format {FORMAT}"
+        )
+
+
+def check_files(folder: Path, manifest: dict[str, Any]) -> None:
+    """A `TableError` unless all files of a table are there, and as long as they should be."""
+    for name, wanted in manifest["files"].items():
+        try:
+            size = (folder / name).stat().st_size
+        except FileNotFoundError:
+            raise TableError(f"{folder / name} is missing; solve the table again") from None
+        if size != wanted["bytes"]:
+            raise TableError(
+                f"{folder / name} has {size:,} bytes, not {wanted['bytes']:,}: it is damaged"
+            )
+        if "crc" in wanted and zlib.crc32((folder / name).read_bytes()) != wanted["crc"]:
+            raise TableError(f"{folder / name} is damaged: its checksum is wrong")
+
+
+def is_whole(folder: Path, manifest: dict[str, Any]) -> bool:
+    """Whether all files of a finished table are there, as long as they should be."""
+    try:
+        check_files(folder, manifest)
+    except TableError:
+        return False
+    return True
+
+
+def description(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """What is known about a finished table, and about the run that made it."""
+    run = _run_facts(path)
+    names = ("board", "p4", "objective", "gamma", "states", "afterstates", "terminals", "max_age")
+    return {
+        **{name: manifest[name] for name in names},
+        "value": manifest["value"],
+        "values": manifest["values"],
+        "seconds": run.get("seconds"),
+        "threads": run.get("threads"),
+        "peak_memory_bytes": run.get("peak_memory_bytes"),
+        "table_bytes": sum(file["bytes"] for file in manifest["files"].values()),
+        "keep": manifest["keep"],
+        "table": str(path),
+    }
+
+
+def _run_facts(path: Path) -> dict[str, Any]:
+    """How a table was made; nothing if that is not known any more."""
+    try:
+        run = read_json(path / RUN) or {}
+    except TableError:  # `verify` says so; the table itself is none the worse
+        return {}
+    known = (
+        _are(run.get("seconds"), dict, _is_number)
+        and run["seconds"].keys() == {*STAGES, "total"}
+        and _is_count(run.get("threads"))
+        and (run.get("peak_memory_bytes") is None or _is_count(run["peak_memory_bytes"]))
+    )
+    return run if known else {}
+
+
+# -- what the fields may be ------------------------------------------------------------------------
+
+
+class _FieldError(ValueError):
+    """A field that is not what it should be."""
+
+
+def _checked(path: Path, found: dict[str, Any], check: Callable[[dict[str, Any]], None]) -> None:
+    """Check the fields of a file; a `TableError` that names it and what is wrong."""
+    try:
+        check(found)
+    except _FieldError as error:
+        raise TableError(
+            f"{path} is damaged: {error}; remove its folder and solve the board again"
+        ) from None
+
+
+def _require(fine: bool, name: str, wanted: str) -> None:
+    """Say what a field should be, unless it is."""
+    if not fine:
+        raise _FieldError(f"{name} should be {wanted}")
+
+
+def _is_count(found: object) -> bool:
+    return type(found) is int and 0 <= found < MOST
+
+
+def _is_crc(found: object) -> bool:
+    return type(found) is int and 0 <= found < 1 << 32
+
+
+def _is_number(found: object) -> bool:
+    return isinstance(found, int | float) and type(found) is not bool and 0 <= found <= LARGEST
+
+
+def _are(found: object, kind: type, fine: Callable[[Any], bool], length: int | None = None) -> bool:
+    """Whether it is a list (or dict) of this length whose items (or values) are all fine."""
+    if not isinstance(found, list | dict) or type(found) is not kind:
+        return False
+    items = found.values() if isinstance(found, dict) else found
+    return length in (None, len(found)) and all(map(fine, items))
+
+
+def _check_manifest(found: dict[str, Any]) -> None:
+    """Check a manifest of this format."""
+    _check_problem(found)
+    kept = found.get("keep") == "table"
+    _require(kept or found.get("keep") == "summary", "keep", "table or summary")
+    layers: Any = found.get("layers")
+    _require(isinstance(layers, dict), "layers", "an object")
+    _check_counts(found, layers)
+    _check_value(found.get("value"))
+    crcs = layers.get("value_crcs")
+    if kept:
+        fine = _are(crcs, list, _is_crc, len(layers["states"]))
+        _require(fine, "layers.value_crcs", "a checksum for each layer")
+        _check_sizes(found, found.get("files"))
+    else:
+        none = crcs is None and found.get("files") == {}
+        _require(none, "files", "none, as only a summary is kept")
+
+
+def _check_value(value: Any) -> None:
+    """Check the values of starts."""
+    fine = _are(value, dict, lambda each: each is None or _is_number(each))
+    fine = fine and value.keys() == {"start", *START_KINDS} and value["start"] is not None
+    _require(fine, "value", "the value of each kind of start")
+
+
+def _check_problem(found: dict[str, Any]) -> None:
+    """Check what was solved, and how its values are stored."""
+    texts = all(isinstance(found.get(name), str) for name in ("board", "objective", "values"))
+    _require(texts, "board, objective and values", "text")
+    numbers = all(_is_number(found.get(name)) for name in ("p4", "gamma"))
+    _require(numbers, "p4 and gamma", "numbers from 0 to 1")
+    _require(found["values"] in KINDS, "values", " or ".join(KINDS))
+    try:
+        problem = Problem.from_json(found)
+    except ValueError as error:
+        raise _FieldError(str(error)) from None
+    same = all(found[name] == value for name, value in problem.as_json().items())
+    _require(same, "the problem", f"written as {problem.as_json()}")
+
+
+def _check_counts(found: dict[str, Any], layers: dict[str, Any]) -> None:
+    """Check the numbers of boards of each layer, and what follows from them."""
+    for name in ("states", "afterstates"):
+        _require(_are(layers.get(name), list, _is_count), f"layers.{name}", "a list of counts")
+        total = sum(layers[name])
+        _require(_is_count(found.get(name)) and found[name] == total, name, f"{short(total)}")
+    states = layers["states"]
+    _require(len(states) == len(layers["afterstates"]) and any(states), "layers", "of equal number")
+    fine = _is_count(found.get("terminals")) and found["terminals"] <= found["states"]
+    _require(fine, "terminals", "a count of states")
+    oldest = age_of(max(n for n, count in enumerate(states) if count))
+    _require(whole(found.get("max_age")) == oldest, "max_age", f"{oldest}")
+
+
+def _check_sizes(found: dict[str, Any], files: Any) -> None:
+    """Check the sizes of the files of a table, as far as they follow from the counts."""
+    fine = _are(files, dict, lambda each: _are(each, dict, _is_count))
+    _require(fine and files.keys() == {KEYS, BLOCKS, VALUES}, "files", "the facts of three files")
+    records = sum(map(blocks_of, found["layers"]["states"]))
+    wanted = {
+        KEYS: {"bytes": files[KEYS].get("bytes")},
+        BLOCKS: {"bytes": BLOCK_HEAD.itemsize * records, "crc": files[BLOCKS].get("crc")},
+        VALUES: {"bytes": KINDS[found["values"]].itemsize * found["states"]},
+    }
+    for name in (KEYS, BLOCKS, VALUES):
+        _require(files[name] == wanted[name], f"files.{name}", "what follows from the counts")
+    _require(_is_count(files[KEYS].get("bytes")), f"files.{KEYS}", "a number of bytes")
+
+
+def _check_progress(found: dict[str, Any]) -> None:
+    """Check the record of a table in the making."""
+    _require(isinstance(found.get("enumerated"), bool), "enumerated", "true or false")
+    for name in ("keys_bytes", "blocks_crc", "valued", "terminals", "runs"):
+        _require(_is_count(found.get(name)), name, "a count")
+    states = found.get("states")
+    _require(_are(states, list, _is_count), "states", "a list of counts")
+    layers = len(found["states"])
+    _require(_are(found.get("afterstates"), list, _is_count, layers), "afterstates", "counts")
+    pairs = _are(found.get("scratch"), list, lambda each: _are(each, list, _is_count, 2), layers)
+    _require(pairs, "scratch", "a size and a checksum for each layer")
+    valued = found["valued"]
+    _require(valued == 0 or (found["enumerated"] and valued <= layers), "valued", "a count")
+    crcs = _are(found.get("crcs"), list, lambda each: each is None or _is_crc(each), valued)
+    _require(crcs, "crcs", "a checksum for each layer that has values")
+    _require(_are(found.get("starts"), dict, _is_number), "starts", "values by their keys")
+    seconds: Any = found.get("seconds")
+    fine = _are(seconds, dict, _is_number) and seconds.keys() == set(STAGES)
+    _require(fine, "seconds", "a time for each stage")

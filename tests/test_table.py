@@ -408,11 +408,12 @@ def test_any_field_of_a_manifest_may_be_odd(warm_home, command, monkeypatch):
             assert "\n" not in str(error.value) and len(str(error.value)) < 500
         ((_, listed),) = list_tables()
         assert isinstance(listed, dict) == is_sensible(path, value)
-    for arguments in (("table", "info", "2x2"), ("probe", "2 2 / . ."), ("solve", "2x2")):
-        write_json(folder / "manifest.json", changed(sound, ("layers", "states"), [[[]]]))
-        code, out, error = command(*arguments)
-        assert (code, out) == (2, "")
-        assert error.startswith("lab2048: ") and error.count("\n") == 1
+    for path, value in ((("layers", "states"), [[[]]]), (("p4",), 0.5), (("format",), "x" * 9999)):
+        write_json(folder / "manifest.json", changed(sound, path, value))
+        for arguments in (("table", "verify", "2x2"), ("probe", "2 2 / . ."), ("solve", "2x2")):
+            code, out, error = command(*arguments)
+            assert (code, out) == (2, "")
+            assert error.startswith("lab2048: ") and error.count("\n") == 1 and len(error) < 500
     write_json(folder / "manifest.json", sound)
     check(folder)
 

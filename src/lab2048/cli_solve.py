@@ -126,14 +126,17 @@ def _solve(
     team: Team | None = None,
 ) -> dict[str, Any]:
     """Solve with an estimate before and progress on the way, on stderr."""
-    from lab2048.solve.manifest import is_whole, load_manifest
-    from lab2048.solve.store import FORMAT, check_folder
+    from lab2048.solve.manifest import check_identity, is_whole, load_manifest
+    from lab2048.solve.store import check_folder, is_older
 
     total = None
     check_folder(folder)
     manifest = load_manifest(folder)
-    usable = manifest is not None and manifest.get("format") == FORMAT
-    enough = manifest is not None and usable and keep in (manifest["keep"], "summary")
+    if manifest is not None and is_older(manifest):
+        manifest = None  # it is made anew
+    if manifest is not None:
+        check_identity(folder, manifest, {**problem.as_json(), "values": values})
+    enough = manifest is not None and keep in (manifest["keep"], "summary")
     if manifest is not None and enough and is_whole(folder, manifest):
         _say(f"{problem.name} is already solved")
     else:

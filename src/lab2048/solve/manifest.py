@@ -33,6 +33,8 @@ from lab2048.solve.store import (
 MOST = 1 << 50
 """No board has more states, and no file more bytes."""
 LARGEST = sys.float_info.max
+LONG = 40
+"""Characters of a text that errors do not show as it is."""
 STAGES = ("enumerate", "values")
 
 
@@ -62,6 +64,18 @@ def check_format(folder: Path, found: dict[str, Any]) -> None:
             f"{folder} is of format {short(found.get('format'))}; "
             f"this version of lab2048 reads format {FORMAT}"
         )
+
+
+def check_identity(folder: Path, found: dict[str, Any], identity: dict[str, Any]) -> None:
+    """A `TableError` unless what is in a folder is what is asked for."""
+    for name, value in {"format": FORMAT, **identity}.items():
+        if found.get(name) != value:
+            other = found.get(name)
+            shown = other if isinstance(other, str) and len(other) < LONG else short(other)
+            raise TableError(
+                f"{folder} is the folder of another table: its {name} is {shown}, "
+                f"not {value}; choose another with --out"
+            )
 
 
 def check_files(folder: Path, manifest: dict[str, Any]) -> None:

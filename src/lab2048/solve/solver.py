@@ -39,7 +39,13 @@ from lab2048.solve.making import (
     Record,
     ValueWriter,
 )
-from lab2048.solve.manifest import check_files, description, is_whole, load_manifest
+from lab2048.solve.manifest import (
+    check_files,
+    check_identity,
+    description,
+    is_whole,
+    load_manifest,
+)
 from lab2048.solve.problem import Problem, start_values
 from lab2048.solve.store import (
     BLOCK_HEAD,
@@ -120,7 +126,7 @@ def make_table(
         discard_older(path, identity)
         manifest = load_manifest(path)
         if manifest is not None:
-            _check_identity(path, manifest, identity)
+            check_identity(path, manifest, identity)
             if not is_whole(path, manifest):
                 manifest = None
         if manifest is None or (manifest["keep"] == "summary" and keep == "table"):
@@ -137,16 +143,6 @@ def make_table(
             for name in (KEYS, BLOCKS, VALUES):
                 (path / name).unlink(missing_ok=True)
     return description(path, manifest)
-
-
-def _check_identity(path: Path, found: dict[str, Any], identity: dict[str, Any]) -> None:
-    """A `TableError` unless what is in the folder is what is asked for."""
-    for name, value in {"format": FORMAT, **identity}.items():
-        if found.get(name) != value:
-            raise TableError(
-                f"{path} is the folder of another table: its {name} is {found.get(name)}, "
-                f"not {value}; choose another with --out"
-            )
 
 
 @contextmanager
@@ -205,7 +201,7 @@ class Job:
         self.problem, self.path, self.keep, self.crew = problem, path, keep, crew
         self.identity = identity
         self.record = Record(path, identity)
-        _check_identity(path, self.record.data, identity)
+        check_identity(path, self.record.data, identity)
         self._mover = Mover(problem)
 
     def run(self, progress: Progress) -> dict[str, Any]:

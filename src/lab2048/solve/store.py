@@ -91,10 +91,15 @@ def discard_older(folder: Path, identity: dict[str, Any]) -> None:
     if found is None:
         found = read_json(folder / PROGRESS)
     same = found is not None and all(found.get(name) == value for name, value in identity.items())
-    if found is not None and same and (whole(found.get("format")) or FORMAT) < FORMAT:
+    if found is not None and same and is_older(found):
         clear_away(folder)
         for name in (MANIFEST, KEYS, BLOCKS, VALUES, RUN):
             (folder / name).unlink(missing_ok=True)
+
+
+def is_older(found: dict[str, Any]) -> bool:
+    """Whether an older version wrote a manifest, or a record of the work."""
+    return (whole(found.get("format")) or FORMAT) < FORMAT
 
 
 def default_folder(problem: Problem, values: str = "float64") -> Path:

@@ -184,6 +184,73 @@ def test_the_live_region_tells_the_moves(page):
 
 
 # -- analyse -------------------------------------------------------------------------------------
+def test_arrows_on_a_list_or_a_number_move_tiles(page):
+    """They neither choose another board nor another p4; a number that is edited keeps its keys."""
+    begin(page)
+    game = Game(RULES, 7)
+    size = page.get_by_label("Board size")
+    p4 = page.get_by_label("p4, the chance that a new tile is a 4")
+    for field, value in (
+        (size, "3x2"),
+        (page.get_by_label("Judge", exact=True), "auto"),
+        (p4, "0.1"),
+    ):
+        field.focus()
+        for key in first_moves(game, 3):
+            page.keyboard.press(key)
+        assert ranks(page) == game.board.ranks
+        expect(field).to_have_value(value)
+        expect(field).to_be_focused()
+    p4.fill("0.25")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.type("1")  # before the 5
+    expect(p4).to_have_value("0.215")
+    assert ranks(page) == game.board.ranks
+
+
+def test_a_running_game_is_left_only_when_that_is_said(page):
+    begin(page)
+    game = Game(RULES, 7)
+    size = page.get_by_label("Board size")
+    p4 = page.get_by_label("p4, the chance that a new tile is a 4")
+    question = page.get_by_role("alertdialog")
+    ways = {
+        "key": lambda: page.keyboard.press("n"),
+        "button": lambda: page.get_by_role("button", name="New game").click(),
+        "size": lambda: size.select_option("2x2"),
+        "p4": lambda: (p4.fill("0.5"), p4.press("Enter")),
+        "menu": lambda: page.locator("nav a[data-view=play]").click(),
+    }
+    for way, leave in ways.items():
+        for key in first_moves(game, 2):
+            page.keyboard.press(key)
+        leave()
+        expect(question, way).to_be_visible()
+        expect(question).to_contain_text(f"{len(game.moves)} moves")
+        page.keyboard.press("ArrowUp")  # moves nothing while one is asked
+        page.keyboard.press("Escape" if way == "key" else "Enter")  # the button that keeps it
+        expect(question).not_to_be_visible()
+        assert ranks(page) == game.board.ranks
+        expect(size).to_have_value("3x2")
+        expect(p4).to_have_value("0.1")
+    page.keyboard.press("x")
+    page.get_by_role("button", name="Play from here").click()
+    page.get_by_role("button", name="Keep this one").click()
+    expect(page.locator(".view.analyse")).to_be_visible()
+    page.keyboard.press("1")
+    assert ranks(page) == game.board.ranks
+    page.keyboard.press("n")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".scores output").nth(2)).to_have_text("0")
+    page.keyboard.press("n")  # there is nothing to lose
+    expect(question).not_to_be_visible()
+    page.go_back()
+    page.go_back()  # what was left can still be found
+    expect(page.locator(".scores output").nth(2)).to_have_text(str(len(game.moves)))
+    assert ranks(page) == game.board.ranks
+
+
 
 
 def test_an_analysis_shows_the_table_s_figures(page, made):

@@ -38,6 +38,30 @@ toast.addEventListener("click", () => {
   toast.hidden = true;
 });
 
+// Ask before something is lost. Escape, and going elsewhere in the history, mean no.
+let question = null; // the one that is being asked
+async function confirmed({ title, text, yes, no }) {
+  const heading = el("h2", { id: "ask-title" }, title);
+  const about = el("p", { id: "ask-text" }, text);
+  const answers = el(
+    "form",
+    { method: "dialog", class: "row buttons" },
+    el("button", { class: "primary", autofocus: true }, no),
+    el("button", { value: "yes" }, yes),
+  );
+  const names = { "aria-labelledby": heading.id, "aria-describedby": about.id };
+  question = el("dialog", { role: "alertdialog", ...names }, heading, about, answers);
+  document.body.append(question);
+  question.showModal();
+  await new Promise((resolve) => {
+    question.addEventListener("close", resolve);
+  });
+  const answer = question.returnValue;
+  question.remove();
+  question = null;
+  return answer === "yes";
+}
+
 // -- addresses --------------------------------------------------------------------------------
 
 // Change the address without leaving what is shown. Browsers allow only so many changes in a while,
@@ -57,8 +81,8 @@ function setAddress(url, { push = false } = {}) {
   last[current.name] = url;
 }
 
-function named() {
-  const name = location.pathname.slice(1);
+function named({ pathname } = location) {
+  const name = pathname.slice(1);
   return name in VIEWS ? name : "play";
 }
 
@@ -90,9 +114,7 @@ async function show() {
     say,
     fail,
     tell: fail,
-    go: (url) => {
-      if (current === shown) go(url);
-    },
+    go: async (url) => current === shown && go(url),
     setAddress: (url, how) => {
       if (current === shown) setAddress(url, how);
     },
@@ -112,13 +134,21 @@ async function show() {
   );
 }
 
-function go(url) {
+// Go to an address; returns whether that was done. What is unfinished in the view that it is of
+// is left only by someone who says so.
+async function go(url) {
+  const name = named(new URL(url, location.href));
+  const left = last[name];
+  const lost = left && left !== url ? loaded[name]?.unfinished?.(left) : null;
+  if (lost && !(await confirmed(lost))) return false;
   if (current) write(last[current.name]);
   history.pushState(null, "", url);
   show();
+  return true;
 }
 
 addEventListener("popstate", () => {
+  question?.close();
   clearTimeout(written);
   written = 0;
   show();
@@ -178,11 +208,29 @@ function showKeys() {
   dialog.showModal();
 }
 
+// The number field that is being edited: something was typed that does not count yet.
+let edited = null;
+addEventListener("input", (event) => {
+  edited = event.target;
+});
+for (const done of ["change", "focusout"])
+  addEventListener(done, () => {
+    edited = null;
+  });
+
+// Whether a key is for the field that has the focus. A list that is closed and a number that is not
+// being edited leave the arrows to the view: else a move would change the board, or p4.
+const CLOSED = CSS.supports("selector(:open)") ? "select:not(:open)" : "select";
+function typing({ target, key }) {
+  const field = target.closest("input:not([type=checkbox]):not([type=range]), textarea, select");
+  if (!field) return false;
+  const idle = field.matches(`${CLOSED}, input[type=number]`) && field !== edited;
+  return !(idle && key.startsWith("Arrow"));
+}
+
 document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest(
-    "input:not([type=checkbox]):not([type=range]), textarea, select",
-  );
-  if (typing || event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || dialog.open || question) return;
+  if (typing(event)) return;
   if (event.key === "?") showKeys();
   else if (event.key === "t") switchTheme();
   else if (/^[1-5]$/.test(event.key) && !event.target.closest(".editor")) {

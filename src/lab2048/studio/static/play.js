@@ -58,6 +58,32 @@ const MOVES = {
   h: 3,
 };
 const AUTO = "auto";
+const SHORT = 10; // moves; a game with no more is not kept for a review
+
+// The game of an address, and whether all its moves are legal.
+function gameOf(params, hash) {
+  const rules = Rules.parse(params.get("rules") ?? setting("size", "4x4"), params.get("p4") ?? 0.1);
+  const start = params.get("start") ? fromHex(params.get("start")) : null;
+  if (start && start.length !== rules.cells)
+    throw new Error("the position in this address is of another board");
+  const seed = params.get("seed") ? parseSeed(params.get("seed")) : newSeed();
+  const game = new Game(rules, seed, { start });
+  return { game, legal: unpackMoves(hash).every((d) => game.play(d)) };
+}
+
+// What to ask before the game of an address is left for another one; null if it is not running.
+export function unfinished(address) {
+  const { searchParams, hash } = new URL(address, location.href);
+  const { game } = gameOf(searchParams, hash.slice(1));
+  const count = game.moves.length;
+  if (!count || game.over) return null;
+  return {
+    title: "Leave the running game?",
+    text: `${count === 1 ? "One move has" : `${whole(count)} moves have`} been made on ${game.rules.name.replace("x", "×")}, for ${whole(game.score)} points.`,
+    yes: "Start another",
+    no: "Keep this one",
+  };
+}
 
 export function open(root, params, hash, page) {
   let game;
@@ -148,15 +174,18 @@ export function open(root, params, hash, page) {
     picker.show(rules, judge).catch(page.fail);
   }
 
-  function address(push = false) {
-    const { rules, seed, start } = game;
+  function addressOf({ rules, seed, start, moves: made }) {
     const found = query("/play", {
       ...rules.query,
       seed: String(seed),
       start: start ? hex(start) : null,
       judge: judge === AUTO ? null : judge || "table",
     });
-    page.setAddress(game.moves.length ? `${found}#${packMoves(game.moves)}` : found, { push });
+    return made.length ? `${found}#${packMoves(made)}` : found;
+  }
+
+  function address(push = false) {
+    page.setAddress(addressOf(game), { push });
   }
 
   function numbers() {
@@ -173,14 +202,14 @@ export function open(root, params, hash, page) {
       );
   }
 
-  // Begin a game, with the moves that were made in it.
-  function begin(made, moved = [], push = false) {
+  function keep() {
+    if (game?.moves.length > SHORT) keepGame(game.record());
+  }
+
+  // Show a game, with the moves that were made in it.
+  function begin(made, push = false) {
+    keep();
     game = made;
-    for (const d of moved)
-      if (!game.play(d)) {
-        page.fail("the moves in this address are not legal");
-        break;
-      }
     undone = false;
     marks.length = 0;
     fill(trail);
@@ -194,17 +223,27 @@ export function open(root, params, hash, page) {
     ask({ another: true });
   }
 
-  function fresh(rules = game.rules) {
-    if (game.moves.length > 10) keepGame(game.record());
-    begin(new Game(rules, newSeed()), [], true);
-    page.say(`New game on ${rules.name}`);
+  // Go to a new game, if the one that is running may be left.
+  async function another(made, said) {
+    if (await page.go(addressOf(made))) page.say(said);
+    else if (alive) place(); // the board or p4 that was chosen is not that of the game
   }
 
-  // The same position once more, with other tiles to come.
+  function fresh(rules = game.rules) {
+    another(new Game(rules, newSeed()), `New game on ${rules.name}`);
+  }
+
+  // The same position once more, with other tiles to come. Few moves are part of the practice: to
+  // ask each time would be in the way of it.
   function retry() {
     if (!game.start) return;
-    begin(new Game(game.rules, newSeed(), { start: game.start }), [], true);
-    page.say("once more from the same position");
+    const made = new Game(game.rules, newSeed(), { start: game.start });
+    const said = "once more from the same position";
+    if (game.moves.length > SHORT) another(made, said);
+    else {
+      begin(made, true);
+      page.say(said);
+    }
   }
 
   function move(d) {
@@ -395,16 +434,10 @@ export function open(root, params, hash, page) {
     const named = params.get("judge");
     judge = named === null ? AUTO : named === "table" ? "" : named;
     try {
-      const rules = Rules.parse(
-        params.get("rules") ?? setting("size", "4x4"),
-        params.get("p4") ?? 0.1,
-      );
-      const start = params.get("start") ? fromHex(params.get("start")) : null;
-      if (start && start.length !== rules.cells)
-        throw new Error("the position in this address is of another board");
-      const seed = params.get("seed") ? parseSeed(params.get("seed")) : newSeed();
-      begin(new Game(rules, seed, { start }), unpackMoves(hash));
-      keepSetting("size", rules.name);
+      const { game: made, legal } = gameOf(params, hash);
+      if (!legal) page.fail("the moves in this address are not legal");
+      begin(made);
+      keepSetting("size", made.rules.name);
     } catch (error) {
       page.fail(error);
       begin(new Game(new Rules(4, 4), newSeed()));
@@ -431,7 +464,7 @@ export function open(root, params, hash, page) {
     leave() {
       alive = false;
       asking?.stop.abort();
-      if (game.moves.length > 10) keepGame(game.record());
+      keep();
     },
   };
 }

@@ -317,6 +317,21 @@ def test_the_editor_and_pasted_text_set_up_a_position(page):
 
 
 # -- watch ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_board_of_several_lines_is_pasted(page, end):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto("/analyse?board=000000&rules=3x2&player=none")
+    text = page.locator("input.text")
+    for lines in (["2 4 .", ". 8 16"], ["[[2, 4, 0],", " [0, 8, 16]]", ""]):
+        page.get_by_role("button", name="Clear").click()
+        page.evaluate("text => navigator.clipboard.writeText(text)", end.join(lines))
+        text.focus()
+        page.keyboard.press("Control+A")
+        page.keyboard.press("Control+V")
+        expect(text).to_have_value("2 4 . / . 8 16")
+        expect(page).to_have_url(re.compile(f"board={hexadecimal('2 4 . / . 8 16')}&rules=2x3"))
+
+
 
 
 def test_a_game_at_full_speed_ends_as_it_should(page):

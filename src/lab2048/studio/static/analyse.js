@@ -81,6 +81,8 @@ export function open(root, params, hash, page) {
     autocomplete: "off",
     onchange: () => pasted(text.value),
   });
+    onpaste: (event) => takeLines(event, event.clipboardData),
+    ondrop: (event) => takeLines(event, event.dataTransfer),
   const settings = el("div", { class: "row" });
   const pickers = el("div", { class: "row players" });
   const verdict = el("p", { class: "verdict", "aria-live": "polite" });
@@ -286,6 +288,15 @@ export function open(root, params, hash, page) {
   }
 
   function clear() {
+  // Take a board of several lines before the field, which has only one, drops its line breaks.
+  function takeLines(event, data) {
+    const board = data.getData("text").trim();
+    if (!board.includes("\n")) return;
+    event.preventDefault();
+    pasted(board);
+    text.value = boardText(ranks, rules.cols);
+  }
+
     ranks = new Array(rules.cells).fill(0);
     after = null;
     changed();

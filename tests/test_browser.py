@@ -332,6 +332,44 @@ def test_a_board_of_several_lines_is_pasted(page, end):
         expect(page).to_have_url(re.compile(f"board={hexadecimal('2 4 . / . 8 16')}&rules=2x3"))
 
 
+# -- watch ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [375, 414])
+def test_a_player_who_is_watched_on_a_phone(browser, address, width):
+    context = browser.new_context(base_url=address, viewport={"width": width, "height": 720})
+    page = context.new_page()
+    page.goto("/watch?rules=3x2&player=greedy&seed=5&at=3")
+    expect(page.locator(".bars .best")).to_contain_text("its move")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    beyond = "each => each.scrollWidth - each.clientWidth"
+    assert {row.evaluate(beyond) for row in page.locator(".bars .bar-row").all()} == {0}
+    context.close()
+
+
+FRAMES = """
+async () => {
+  const found = [];
+  const bars = [...document.querySelectorAll(".bars .bar")];
+  for (const begin = performance.now(); performance.now() < begin + 1500;) {
+    await new Promise(requestAnimationFrame);
+    const share = (bar) => 100 * bar.offsetWidth / bar.parentElement.clientWidth;
+    found.push(Math.max(...bars.map((bar) => Math.abs(share(bar) - parseFloat(bar.style.width)))));
+  }
+  return found;
+}
+"""
+
+
+def test_bars_change_together_with_their_numbers(browser, address):
+    """In every frame of a game a bar is as long as it was made when its number was written."""
+    context = browser.new_context(base_url=address, reduced_motion="no-preference")
+    page = context.new_page()
+    page.goto("/watch?rules=4x4&player=greedy&seed=5")
+    expect(page.locator(".bars .best")).to_have_count(1)
+    assert max(page.evaluate(FRAMES)) <= 1
+    assert int(page.locator(".scores output").nth(1).inner_text()) > 3
+    context.close()
 
 
 def test_a_game_at_full_speed_ends_as_it_should(page):
@@ -618,6 +656,7 @@ def test_p4_of_any_size(page):
     field.fill("7")
     field.press("Enter")
     page.wait_for_timeout(500)
+    context.set_default_timeout(60_000)
     assert "p4=0.13" in page.url
 
 

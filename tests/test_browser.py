@@ -12,6 +12,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from lab2048.game import Board, Direction, Game, Rules
 from lab2048.records import Record
+from lab2048.report import write_report
 from lab2048.review import review
 from lab2048.review_page import write_review
 from lab2048.solve.table import Table
@@ -183,7 +184,6 @@ def test_the_live_region_tells_the_moves(page):
     expect(page.locator(".board")).to_have_attribute("aria-label", f"Board: {tiles}")
 
 
-# -- analyse -------------------------------------------------------------------------------------
 def test_arrows_on_a_list_or_a_number_move_tiles(page):
     """They neither choose another board nor another p4; a number that is edited keeps its keys."""
     begin(page)
@@ -251,6 +251,7 @@ def test_a_running_game_is_left_only_when_that_is_said(page):
     assert ranks(page) == game.board.ranks
 
 
+# -- analyse -------------------------------------------------------------------------------------
 
 
 def test_an_analysis_shows_the_table_s_figures(page, made):
@@ -316,7 +317,6 @@ def test_the_editor_and_pasted_text_set_up_a_position(page):
     expect(page.locator("#toast")).to_contain_text("“3” is no tile")
 
 
-# -- watch ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_board_of_several_lines_is_pasted(page, end):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -564,6 +564,87 @@ def test_results_are_listed_sorted_and_drawn(page, solved_home, command):
     expect(page.locator(".charts svg.chart")).to_have_count(3)
 
 
+# -- tables --------------------------------------------------------------------------------------
+
+LONG = "expectimax:depth=2,cutoff=0.001,heuristic=snake,cells=4,ties=split"
+WIDE = """
+() => [...document.querySelectorAll("table")].filter((each) =>
+  Math.max(each.scrollWidth, each.getBoundingClientRect().width) > each.parentElement.clientWidth
+).map((each) => each.outerHTML.slice(0, 80))
+"""
+
+
+@pytest.fixture
+def results(solved_home, command):
+    """Results on 3x2, exact ones and others, of players with long names; kept, and as they are."""
+    kept = solved_home / "results"
+    before = {*kept.glob("*.json")}
+    wanted = ("--board", "3x2", "--games", "40", "--exact")
+    assert command("evaluate", "random", "greedy", *wanted)[0] == 0
+    (path,) = {*kept.glob("*.json")} - before
+    content = json.loads(path.read_text())
+    for each, name in zip(content["results"], (LONG, f"{LONG},time=0.25"), strict=True):
+        each |= {"player": name, "scores": each["quantiles"]}
+    content["results"][1]["exact"] = None
+    path.write_text(json.dumps(content))
+    yield content["results"]
+    path.unlink()
+
+
+@pytest.mark.parametrize("width", [375, 768, 1280])
+def test_no_table_is_wider_than_its_column(page, results, tmp_path, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    report = tmp_path / "page.html"
+    large = [{**each, "board": "4x4", "exact": None, "optimal": None} for each in results]
+    write_report([*results, *large], report, ["evaluate"])
+    players = "&player=".join(["", "greedy", "random", "corner", "sparse"])
+    for place in (
+        report.as_uri(),
+        "/results",
+        f"/analyse?board=643110&rules=3x2{players}",
+        f"/analyse?board=643512114&rules=3x3{players}",
+        "/api/docs",
+    ):
+        page.goto(place)
+        page.wait_for_load_state("networkidle")
+        assert page.locator("table").count() > 0, place
+        assert page.evaluate(WIDE) == [], place
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, place
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_what_matters_most_comes_first(page, results, tmp_path, width):
+    """The player, its mean score, what it loses, how often it agrees: exact where that is known."""
+    page.set_viewport_size({"width": width, "height": 900})
+    report = tmp_path / "page.html"
+    write_report(results, report, ["evaluate"])
+    exact, played = results[0]["exact"], results[1]["score"]["mean"]
+    for place, row in ((report.as_uri(), "table.players tr"), ("/results", ".evals tr")):
+        page.goto(place)
+        for name, mean in (
+            (LONG, f"{exact['value']:,.2f}"),
+            (f"{LONG},time=0.25", f"{played:.1f}"),
+        ):
+            cells = page.locator(row).filter(has=page.get_by_text(name, exact=True)).locator("td")
+            expect(cells.last).to_be_visible()
+            texts = [text for text in cells.all_inner_texts() if text.strip()]
+            assert texts[0] == name and texts[1].startswith(mean), place
+            assert texts[3].endswith("%"), place
+        first = page.locator(row).filter(has=page.get_by_text(LONG, exact=True)).locator("td")
+        expect(first.filter(has_text=f"{exact['regret']:,.2f}")).to_be_in_viewport(ratio=1)
+
+
+def test_a_phone_shows_what_players_think_of_a_board_that_is_not_solved(page):
+    page.set_viewport_size({"width": 375, "height": 720})
+    page.goto("/analyse?board=643512114&rules=3x3&player=greedy")
+    board = Board.parse("643512114")
+    for direction in board.legal_moves:
+        value = page.locator(f"tr[data-move={direction}] td.player")
+        expect(value).to_be_visible()
+        expect(value).to_contain_text(f"{board.move(direction).reward:.1f}")
+    expect(page.locator("th.player")).to_be_visible()
+
+
 # -- everywhere ----------------------------------------------------------------------------------
 
 
@@ -575,6 +656,7 @@ def test_a_phone_shows_everything_without_overflow(browser, address, scheme):
         color_scheme=scheme,
         has_touch=True,
     )
+    context.set_default_timeout(60_000)
     page = context.new_page()
     for path in (
         "/play?rules=4x4&seed=1",
@@ -656,7 +738,6 @@ def test_p4_of_any_size(page):
     field.fill("7")
     field.press("Enter")
     page.wait_for_timeout(500)
-    context.set_default_timeout(60_000)
     assert "p4=0.13" in page.url
 
 

@@ -38,10 +38,26 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem aut
 h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.25rem; margin-top: 2.5rem; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
 .wide {{ overflow-x: auto; }}
-th, td {{ padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #ddd;
-          white-space: nowrap; }}
+th, td {{ padding: .25rem .5rem; text-align: right; border-bottom: 1px solid #ddd; }}
 th:first-child, td:first-child {{ text-align: left; }}
-th {{ border-bottom: 2px solid #888; }}
+th {{ border-bottom: 2px solid #888; vertical-align: bottom; }}
+td code {{ overflow-wrap: anywhere; }}
+.players td {{ vertical-align: top; }} .players td:first-child {{ min-width: 9rem; }}
+.players small {{ display: block; color: #555; white-space: nowrap; }}
+@media (max-width: 64rem) {{
+  th, td {{ padding: .25rem .35rem; }}
+  .players, .players tbody {{ display: block; }} .players tr:first-child {{ display: none; }}
+  .players tr {{ display: flex; flex-wrap: wrap; gap: .1rem 1rem; padding: .5rem 0;
+                border-bottom: 1px solid #ddd; }}
+  .players td {{ border: 0; padding: 0; text-align: left; }}
+  .players td.player {{ flex: 1 0 min(100%, 17rem); min-width: 0; font-weight: 600; }}
+  .players td.first {{ flex: 1 0 5.6rem; }} .players td.first::before {{ display: block; }}
+  .players small {{ white-space: normal; }}
+  .players td::before {{ color: #555; font-size: .85rem; content: attr(data-label) " "; }}
+  .players td.player::before {{ content: none; }}
+  .players tr::after {{ content: ""; flex-basis: 100%; order: 1; }}
+  .players td.more {{ order: 2; font-size: .9rem; }}
+}}
 figure {{ margin: 1.5rem 0; }} figure svg {{ max-width: 100%; height: auto; }}
 figcaption, footer, .note {{ color: #555; font-size: .9rem; }}
 pre {{ background: #f4f4f4; padding: .6rem .8rem; overflow-x: auto; }}
@@ -59,8 +75,7 @@ def write_report(results: Sequence[Result], path: Path, arguments: Sequence[str]
     body = []
     for board, group in by_board(results):
         body.append(f"<h2>{html.escape(board)}</h2>")
-        body.append(_table(group))
-        body.append(_note(group))
+        body.append(_table(group, _note(group)))
         for _, caption, figure in figures(group):
             body.append(
                 f"<figure>{svg(figure)}<figcaption>{html.escape(caption)}</figcaption></figure>"
@@ -101,50 +116,63 @@ def by_board(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
 # -- tables --------------------------------------------------------------------------------------
 
 
-def _table(group: Sequence[Result]) -> str:
-    """The figures of all players."""
-    exact = any(each["exact"] for each in group)
+def _table(group: Sequence[Result], footnote: str) -> str:
+    """The figures of all players, and what is to be said about them.
+
+    What matters most comes first; where a page is narrow, the rest of a row has lines of its own.
+    """
     optimal = any(each["optimal"] for each in group)
-    head = ["player", "games", "mean score", "95%", "median", "best", "largest tiles"]
-    head += ["exact mean", "exact loss"] * exact
-    head += ["loss a game", "95%", "agrees"] * optimal
-    head += ["moves/s"]
-    rows = [_row(each, exact, optimal) for each in group]
-    cells = "\n".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    head = ["player", "mean score", *["loss per game", "agrees"] * optimal]
+    first = len(head)
+    head += ["games", "median", "best", "largest tiles", "moves/s"]
+    kinds = ["player", *["first"] * (first - 1), *["more"] * (len(head) - first)]
+    rows = []
+    for each in group:
+        cells = zip(_row(each, optimal), kinds, head, strict=True)
+        shown = [
+            f'<td class="{kind}" data-label="{name}">{cell}</td>' for cell, kind, name in cells
+        ]
+        rows.append(f"<tr>{''.join(shown)}</tr>")
     titles = "".join(f"<th>{name}</th>" for name in head)
-    return f'<div class="wide"><table><tr>{titles}</tr>\n{cells}\n</table></div>'
+    return (
+        f'<div class="wide"><table class="players"><tr>{titles}</tr>\n'
+        + "\n".join(rows)
+        + f'\n</table></div>\n<p class="note">{html.escape(footnote)}</p>'
+    )
 
 
-def _row(each: Result, exact: bool, optimal: bool) -> list[str]:
+def _row(each: Result, optimal: bool) -> list[str]:
     """The cells of a player."""
-    score = each["score"]
-    tiles = [f"{tile}: {100 * facts['rate']:.3g}%" for tile, facts in each["reach"].items()]
-    row = [
-        f"<code>{html.escape(each['player'])}</code>",
-        f"{each['games']:,}",
-        f"{score['mean']:,.1f}",
-        _interval(score["ci95"]),
-        f"{score['median']:,.0f}",
-        f"{score['max']:,}",
-        ", ".join(tiles[-2:]),
-    ]
-    if exact:
-        found = each["exact"]
-        row += [_number(found and found["value"]), _number(found and found["regret"])]
+    exact = each["exact"] or {"value": None, "regret": None}
+    tiles = [f"{tile}:&nbsp;{100 * facts['rate']:.3g}%" for tile, facts in each["reach"].items()]
+    row = [_spec(each["player"]), _figure(exact["value"], each["score"])]
     if optimal:
-        loss = each["optimal"]["regret_per_game"]
-        row += [_number(loss["mean"]), _interval(loss["ci95"])]
-        row += [f"{100 * each['optimal']['agreement']:.2f}%"]
+        row.append(_figure(exact["regret"], each["optimal"]["regret_per_game"]))
+        row.append(f"{100 * each['optimal']['agreement']:.2f}%")
     speed = each["moves_per_second"]
-    return [*row, f"{speed:,.0f}" if speed else "-"]
+    return [
+        *row,
+        f"{each['games']:,}",
+        f"{each['score']['median']:,.0f}",
+        f"{each['score']['max']:,}",
+        ", ".join(tiles[-2:]),
+        f"{speed:,.0f}" if speed else "-",
+    ]
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.2f}"
+def _spec(player: str) -> str:
+    """The name of a player, which may go on in the next line after a colon or a comma."""
+    shown = html.escape(player).replace(":", ":<wbr>").replace(",", ",<wbr>")
+    return f"<code>{shown}</code>"
 
 
-def _interval(ends: Sequence[float] | None) -> str:
-    return f"{ends[0]:,.1f} to {ends[1]:,.1f}" if ends else "-"
+def _figure(exact: float | None, played: Result) -> str:
+    """A mean: the exact one where it is known, and that of the games with its 95% interval."""
+    ends = played["ci95"]
+    within = f"<small>{ends[0]:,.1f} to {ends[1]:,.1f}</small>" if ends else ""
+    if exact is None:
+        return f"{played['mean']:,.1f}{within}"
+    return f"{exact:,.2f}<small>exact</small><small>played: {played['mean']:,.1f}</small>{within}"
 
 
 def _note(group: Sequence[Result]) -> str:
@@ -164,7 +192,7 @@ def _note(group: Sequence[Result]) -> str:
         words.append("What is exact is computed from the player's choices, without any game.")
     if any(each["timed"] for each in group):
         words.append("Players with a time limit play other games on other machines.")
-    return f'<p class="note">{" ".join(words)}</p>'
+    return " ".join(words)
 
 
 def _mistakes(group: Sequence[Result]) -> str:
@@ -172,9 +200,10 @@ def _mistakes(group: Sequence[Result]) -> str:
     rows = []
     for each in group:
         for mistake in (each["optimal"] or {}).get("worst", [])[:3]:
-            cells = (each["player"], mistake["board"], mistake["move"])
-            shown = "".join(f"<td><code>{html.escape(cell)}</code></td>" for cell in cells)
-            rows.append(f"<tr>{shown}<td>{mistake['regret']:,.1f}</td></tr>")
+            cells = [_spec(each["player"])]
+            cells += [f"<code>{html.escape(mistake[name])}</code>" for name in ("board", "move")]
+            shown = "".join(f"<td>{cell}</td>" for cell in [*cells, f"{mistake['regret']:,.1f}"])
+            rows.append(f"<tr>{shown}</tr>")
     if not rows:
         return ""
     head = "<tr><th>player</th><th>board</th><th>move</th><th>loss</th></tr>"

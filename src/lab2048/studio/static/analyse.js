@@ -22,6 +22,7 @@ import {
   fill,
   fourInput,
   loss,
+  nameParts,
   number,
   percent,
   serverFacts,
@@ -80,9 +81,9 @@ export function open(root, params, hash, page) {
     spellcheck: false,
     autocomplete: "off",
     onchange: () => pasted(text.value),
-  });
     onpaste: (event) => takeLines(event, event.clipboardData),
     ondrop: (event) => takeLines(event, event.dataTransfer),
+  });
   const settings = el("div", { class: "row" });
   const pickers = el("div", { class: "row players" });
   const verdict = el("p", { class: "verdict", "aria-live": "polite" });
@@ -287,7 +288,6 @@ export function open(root, params, hash, page) {
     }
   }
 
-  function clear() {
   // Take a board of several lines before the field, which has only one, drops its line breaks.
   function takeLines(event, data) {
     const board = data.getData("text").trim();
@@ -297,6 +297,7 @@ export function open(root, params, hash, page) {
     text.value = boardText(ranks, rules.cols);
   }
 
+  function clear() {
     ranks = new Array(rules.cells).fill(0);
     after = null;
     changed();
@@ -486,13 +487,22 @@ export function open(root, params, hash, page) {
       {},
       el("th", { scope: "col" }, "move"),
       el("th", { scope: "col" }, "reward"),
-      exact ? ["after", "q", "regret"].map((name) => el("th", { scope: "col" }, name)) : null,
+      exact
+        ? ["after", "q", "regret"].map((name) => el("th", { scope: "col", class: name }, name))
+        : null,
       players.map(([spec, thinks]) =>
-        el("th", { scope: "col", class: "player", title: thinks.meaning }, spec),
+        el("th", { scope: "col", class: "player", title: thinks.meaning }, nameParts(spec)),
       ),
     );
     const rows = DIRECTIONS.map((name, d) => row(found.moves[name], name, d, exact, players));
-    return el("table", { class: "moves" }, el("thead", {}, head), el("tbody", {}, rows));
+    const columns = players.length + (exact ? 5 : 2);
+    const many = columns > 8 ? " many most" : columns > 4 ? " many" : "";
+    return el(
+      "table",
+      { class: `moves${many}` },
+      el("thead", {}, head),
+      el("tbody", {}, rows),
+    );
   }
 
   function row(move, name, d, exact, players) {
@@ -508,17 +518,11 @@ export function open(root, params, hash, page) {
       el("span", { "aria-hidden": "true" }, `${ARROWS[d]} `),
       name,
     );
-    const cells = exact
-      ? [
-          number(move.after_value, 2),
-          number(move.q, 2),
-          move.legal
-            ? move.optimal
-              ? el("span", { class: "grade best" }, "✓ best")
-              : loss(move.regret, 2)
-            : "",
-        ]
-      : [];
+    const cells = {
+      after: number(move.after_value, 2),
+      q: number(move.q, 2),
+      regret: move.optimal ? el("span", { class: "grade best" }, "✓ best") : loss(move.regret, 2),
+    };
     return el(
       "tr",
       {
@@ -530,7 +534,11 @@ export function open(root, params, hash, page) {
       },
       el("th", { scope: "row" }, pick),
       el("td", {}, move.legal ? String(move.reward) : "illegal"),
-      exact ? cells.map((value) => el("td", {}, move.legal ? value : "")) : null,
+      exact
+        ? Object.entries(cells).map(([column, value]) =>
+            el("td", { class: column }, move.legal ? value : ""),
+          )
+        : null,
       players.map(([, thinks]) =>
         el(
           "td",

@@ -19,6 +19,10 @@ export function el(tag, props = {}, ...children) {
   return made;
 }
 
+// The name of a player, which may go on in the next line after a colon or a comma.
+export const nameParts = (spec) =>
+  spec.split(/(?<=[:,])/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
+
 // A button that says what it does, and in its title by which key.
 export function button(text, onclick, title, more = {}) {
   return el("button", { type: "button", onclick, title, ...more }, text);

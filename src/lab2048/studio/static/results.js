@@ -1,6 +1,6 @@
 // Results: past evaluations side by side, and what has been solved.
 
-import { el, fill, number, percent, whole, bytes } from "./parts.js";
+import { el, fill, nameParts, number, percent, whole, bytes } from "./parts.js";
 import { Rules } from "./engine.js";
 import { chart } from "./chart.js";
 import { get, post, query } from "./api.js";
@@ -13,25 +13,24 @@ export const KEYS = [
 ];
 const COLUMNS = [
   ["player", "player", (row) => row.player],
+  ["mean", "mean score", (row) => row.exact_value ?? row.score.mean],
+  ["loss", "lost per game", (row) => row.exact_regret ?? row.regret_per_game?.mean ?? null],
+  ["agreement", "best moves", (row) => row.agreement],
   ["board", "board", (row) => row.board],
   ["games", "games", (row) => row.games],
-  ["mean", "mean score", (row) => row.score.mean],
-  ["ci", "± 95%", (row) => half(row.score.ci95)],
   ["max", "best", (row) => row.score.max],
   ["tile", "largest tiles", (row) => top(row)],
-  ["exact", "exact mean", (row) => row.exact_value],
-  ["loss", "points lost a game", (row) => row.exact_regret ?? row.regret_per_game?.mean ?? null],
-  ["agreement", "best moves", (row) => row.agreement],
   ["speed", "moves/s", (row) => row.moves_per_second],
   ["made", "made", (row) => row.made],
 ];
+// What a row is about, and what comes first where there is little room; the rest is more.
+const KINDS = { player: "name", mean: "first", loss: "first", agreement: "first" };
 const SHOW = {
+  player: nameParts,
   games: whole,
-  mean: (v) => number(v, 1),
-  ci: (v) => (v === null ? "–" : number(v, 1)),
+  mean: (v, row) => figure(row.exact_value, row.score),
   max: whole,
-  exact: (v) => number(v, 2),
-  loss: (v) => number(v, 2),
+  loss: (v, row) => figure(row.exact_regret, row.regret_per_game),
   agreement: (v) => percent(v),
   speed: whole,
   made: (v) =>
@@ -45,10 +44,17 @@ const SHOW = {
   tile: (v, row) =>
     Object.entries(row.reach ?? {})
       .slice(-2)
-      .map(([name, { rate }]) => `${name}: ${percent(rate, rate < 0.1 ? 1 : 0)}`)
+      .map(([name, { rate }]) => `${name}:\u00a0${percent(rate, rate < 0.1 ? 1 : 0)}`)
       .join(", "),
 };
-const half = (ends) => (ends ? (ends[1] - ends[0]) / 2 : null);
+// A figure: exact where that is known, and what games have shown, with half its 95% interval.
+function figure(exact, played) {
+  if (!played) return "–";
+  const under = (text) => (text ? el("span", { class: "under" }, text) : null);
+  const within = played.ci95 ? `± ${number((played.ci95[1] - played.ci95[0]) / 2)}` : "";
+  if (exact === null) return [number(played.mean), under(within)];
+  return [number(exact, 2), under("exact"), under(`played: ${number(played.mean)} ${within}`)];
+}
 const top = (row) => Number(Object.keys(row.reach ?? {}).at(-1) ?? 0);
 
 export function open(root, params, hash, page) {
@@ -110,7 +116,7 @@ export function open(root, params, hash, page) {
   const columns = () =>
     COLUMNS.filter(
       ([key, , value]) =>
-        !["exact", "loss", "agreement"].includes(key) ||
+        !["loss", "agreement"].includes(key) ||
         rows.some((row) => (value(row) ?? null) !== null),
     );
   const id = (row) => `${row.name}/${row.place}`;
@@ -189,7 +195,7 @@ export function open(root, params, hash, page) {
       table,
       el(
         "table",
-        { class: "results evals" },
+        { class: "results evals cards" },
         el(
           "thead",
           {},
@@ -227,12 +233,12 @@ export function open(root, params, hash, page) {
     return el(
       "tr",
       { class: on ? "open" : "", title: row.command },
-      el("td", {}, box),
-      columns().map(([name, , value]) =>
+      el("td", { class: "box" }, box),
+      columns().map(([column, title, value]) =>
         el(
           "td",
-          { class: name === "player" ? "name" : "" },
-          (SHOW[name] ?? String)(value(row), row) ?? "–",
+          { class: KINDS[column] ?? "more", "data-label": title },
+          (SHOW[column] ?? String)(value(row), row) ?? "–",
         ),
       ),
     );
@@ -402,10 +408,10 @@ export function open(root, params, hash, page) {
           whole(each.states),
           each.objective.startsWith("reach") ? percent(each.value, 2) : number(each.value, 2),
           bytes(each.bytes),
-        ].map((text) => el("td", {}, text)),
+        ].map((text, i) => el("td", { class: "first", "data-label": head[i] }, text)),
         el(
           "td",
-          {},
+          { class: "first", "data-label": head.at(-1) },
           each.objective === "score" && each.kept
             ? el(
                 "button",
@@ -425,7 +431,7 @@ export function open(root, params, hash, page) {
             { class: "wide" },
             el(
               "table",
-              { class: "results" },
+              { class: "results boards cards" },
               el(
                 "thead",
                 {},

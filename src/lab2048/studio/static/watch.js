@@ -10,6 +10,7 @@ import {
   field,
   fill,
   fourInput,
+  nameParts,
   sizeSelect,
   thoughtsOf,
   usualPlayer,
@@ -104,7 +105,7 @@ class Side {
     }
     if (frame.started) {
       this.facts = frame.started;
-      this.name.textContent = frame.started.player;
+      fill(this.name, nameParts(frame.started.player));
       this.said.textContent = "";
     }
     const rules = Rules.parse(this.facts.rules, this.facts.p4);

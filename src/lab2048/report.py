@@ -34,7 +34,7 @@ PAGE = """<!doctype html>
 <style>
 :root {{ color-scheme: light; }}
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
-       color: #222; background: #fff; }}
+       color: #222; background: #fff; overflow-wrap: break-word; }}
 h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.25rem; margin-top: 2.5rem; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
 .wide {{ overflow-x: auto; }}
@@ -178,7 +178,8 @@ def _figure(exact: float | None, played: Result) -> str:
 def _note(group: Sequence[Result]) -> str:
     """What the figures mean."""
     first = group[0]
-    words = [f"Seed {first['seed']}, p4 {first['p4']:g}. Intervals of means are bootstrapped."]
+    words = [f"Seed {first['seed']}, p4 {first['p4']:g}."]
+    words.append("Below a mean is its 95% interval, bootstrapped.")
     best = next((e["exact"]["optimal_value"] for e in group if e["exact"]), None)
     if best is not None:
         words.append(f"Perfect play scores {best:,.2f} on average from a start drawn by the rules.")

@@ -98,7 +98,9 @@ export function chart({
           (_, i) => 2 ** (Math.ceil(x0) + i),
         )
       : ticks(x0, x1, 7);
-  const every = Math.ceil(marksX.length / (width < 400 ? 5 : 10));
+  const textsX = marksX.map((x) => (names ? names[x] : xFormat(x)));
+  const most = (width - left - right) / (10 + 7 * Math.max(...textsX.map((text) => text.length)));
+  const every = Math.ceil(marksX.length / most); // so that texts stand apart
   marksX.forEach((x, i) => {
     if (i % every === 0)
       picture.append(
@@ -109,7 +111,7 @@ export function chart({
             y: height - bottom + 18,
             class: px(x) > width - 34 ? "tick end" : "tick middle",
           },
-          names ? names[x] : xFormat(x),
+          textsX[i],
         ),
       );
   });

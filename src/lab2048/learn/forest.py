@@ -45,6 +45,7 @@ from lab2048.player import Floats
 from lab2048.search.heuristics import evaluator
 from lab2048.search.mcts import LARGEST, LEAST, LENGTH, NODES, Links, back_up, best_edge, draw
 from lab2048.search.steps import make_moves, open_cells, spawning, steps
+from lab2048.time_limit import check_time, stop_flag
 
 Singles = NDArray[np.float32]
 
@@ -432,7 +433,9 @@ class Searches:
         if noise is not None:
             priors = self.forest.trees.priors[:size, 0]
             priors[:] = blend(priors, noise, share)
+        stop_flag()  # the time counts from here
         for _ in range(self.simulations):
+            check_time()
             waiting = self._kernels.grow(
                 size,
                 self.forest,

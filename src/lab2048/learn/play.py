@@ -10,6 +10,7 @@ halved, until the largest is known well. Order and equality of tiles stay, so th
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -257,6 +258,9 @@ def games_kernel(network: Network, rule: str) -> Callable[..., None]:
 # -- the player ----------------------------------------------------------------------------------
 
 
+_loading = threading.Lock()
+
+
 @lru_cache(maxsize=4)
 def _loaded(path: Path, changed: tuple[int, int]) -> Stored:
     """A network from a file, kept as long as the file does not change."""
@@ -267,7 +271,8 @@ def load_network(name: str, rules: Rules) -> Stored:
     """The network that was trained under a name, or the package's own for a board."""
     path = find_network(name, KIND, rules.name)
     found = path.stat()
-    return _loaded(path.resolve(), (found.st_mtime_ns, found.st_ino))
+    with _loading:  # or two threads would each load it, at hundreds of megabytes
+        return _loaded(path.resolve(), (found.st_mtime_ns, found.st_ino))
 
 
 @dataclass(frozen=True, eq=False)

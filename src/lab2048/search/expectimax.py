@@ -32,6 +32,7 @@ from lab2048.jit import Kernels, U, fragment
 from lab2048.player import Player, PlayerError, option, ties_option
 from lab2048.search.heuristics import DEFAULT, HEURISTICS, Floats, evaluate, evaluator
 from lab2048.search.steps import Spawning, make_moves, open_cells, spawning, steps, worth
+from lab2048.time_limit import check_time
 
 Counts = NDArray[np.int64]
 
@@ -82,6 +83,16 @@ def new_memory(depth: int) -> Memory:
         np.zeros((5, LANES), np.uint64),
         np.zeros((2, LANES), np.float64),
     )
+
+
+class _Rooms(threading.local):
+    """The memories of a thread, by depth. A player's own would be held for as long as it is."""
+
+    def __init__(self) -> None:
+        self.by_depth: dict[int, Memory] = {}
+
+
+_rooms = _Rooms()
 
 
 # -- the last move: states in lanes --------------------------------------------------------------
@@ -320,7 +331,7 @@ def values_of(
             out[i] = memory.values[depth, place]
             memory.tally[FOUND] += 1
             continue
-        if memory.tally[MADE] > memory.tally[BUDGET]:
+        if memory.tally[MADE] > memory.tally[BUDGET] or spawns.stop[0]:
             return  # nobody will look at the result
         found = expand(after, by, spawns, links, gains, nexts)
         memory.tally[MADE] += 8 * n
@@ -454,13 +465,15 @@ class Searcher(Player):
                 self._deepen(boards[i : i + 1], out[i : i + 1], by, spawns)
         else:
             search(boards, self.depth, by, spawns, self.memory(self.depth), out)
+            check_time()
         return out
 
     def memory(self, depth: int) -> Memory:
-        """What this thread searches with."""
-        if getattr(self._own, "depth", 0) != depth:
-            self._own.depth, self._own.memory = depth, new_memory(depth)
-        found: Memory = self._own.memory
+        """What this thread searches with, to a depth; all its players share it."""
+        found = _rooms.by_depth.get(depth)
+        if found is None:
+            found = _rooms.by_depth[depth] = new_memory(depth)
+        found.tally[BUDGET], found.tally[MASK] = ENOUGH, table_size(depth) - 1
         return found
 
     def _deepen(self, board: Words, out: Floats, by: Any, spawns: Any) -> None:
@@ -481,7 +494,8 @@ class Searcher(Player):
             made = int(memory.tally[MADE]) - before
             if made > 10_000:
                 rate += 0.2 * (made / (time.perf_counter() - began) - rate)
-            if made > allowed:
+            if made > allowed or spawns.stop[0]:
+                spawns.stop[0] = 0  # what was found before it counts
                 break
             out[:] = found
             if time.perf_counter() >= end:

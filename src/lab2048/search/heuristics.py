@@ -13,7 +13,7 @@ tiles that a merge makes. A dead end is worth `dead`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -221,10 +221,15 @@ HEURISTICS = {
 DEFAULT = "rows"
 
 
-@cache
 def evaluator(name: str, rules: Rules) -> Evaluator:
     """The tables of a heuristic on a board."""
-    return build_evaluator(HEURISTICS[name], rules)
+    return _evaluator(name, rules.rows, rules.cols)
+
+
+@lru_cache(maxsize=8)
+def _evaluator(name: str, rows: int, cols: int) -> Evaluator:
+    """The same, which p4 does not change; lines of six cells take 67 MB each, so few are kept."""
+    return build_evaluator(HEURISTICS[name], Rules(rows, cols))
 
 
 def build_evaluator(heuristic: Heuristic, rules: Rules) -> Evaluator:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ from lab2048.lanes import CHOICE, CHOICES
 from lab2048.player import Floats, Player, option
 from lab2048.search.heuristics import DEFAULT, HEURISTICS, evaluator
 from lab2048.search.steps import make_moves, open_cells, spawning, steps, worth
+from lab2048.time_limit import check_time
 
 Counts = NDArray[np.int64]
 Links = NDArray[np.int32]
@@ -46,6 +47,8 @@ SPAWNS = 32
 """Numbers of spawns: cell times 2, and 1 more for a 4."""
 DEEPEST = 10_000
 """Moves from the root to a leaf; a simulation that gets there is valued."""
+KEPT = 20_000
+"""Simulations whose tree is kept for the next search: at most 14 MB for each thread."""
 
 
 class Tree(NamedTuple):
@@ -89,6 +92,19 @@ def new_tree(simulations: int) -> Tree:
         np.zeros(DEEPEST, np.int64),
         np.zeros(4),
     )
+
+
+_own = threading.local()
+
+
+def tree_of_thread(simulations: int) -> Tree:
+    """A tree that all players of this thread share, unless it is so large that it is not kept."""
+    if simulations > KEPT:
+        return new_tree(simulations)
+    tree: Tree | None = getattr(_own, "tree", None)
+    if tree is None or len(tree.states) <= simulations:
+        tree = _own.tree = new_tree(simulations)
+    return tree
 
 
 # -- values of leaves ----------------------------------------------------------------------------
@@ -238,6 +254,8 @@ def search(
         if not np.isnan(tree.values[0]):
             word = words[i]
             for _ in range(np.int64(settings[SIMULATIONS])):
+                if spawns.stop[0]:
+                    break
                 word = mix(word + GOLDEN)
                 leaf = descend(word, tree, by, spawns, settings)
                 value = tree.values[leaf]
@@ -283,7 +301,6 @@ class TreeSearch(Player):
     name = "mcts"
     about = "Monte Carlo tree search over moves and spawns"
     meaning = "visits of the move in the tree"
-    _own: threading.local = field(default_factory=threading.local, init=False, repr=False)
 
     @property
     def draws(self) -> bool:
@@ -296,9 +313,9 @@ class TreeSearch(Player):
         rollouts = self.rollouts if random else 0
         depth = self.depth or DEEPEST
         settings = np.array([self.simulations, depth, self.c1, self.c2, rollouts], np.float64)
-        if not hasattr(self._own, "tree"):
-            self._own.tree = new_tree(self.simulations)
+        tree = tree_of_thread(self.simulations)
         out = np.empty((len(boards), 4))
         kernel = search_kernel(rules.rows, rules.cols)
-        kernel(boards, words, by, spawning(rules, cells=self.cells), settings, self._own.tree, out)
+        kernel(boards, words, by, spawning(rules, cells=self.cells), settings, tree, out)
+        check_time()
         return out

@@ -28,6 +28,7 @@ from lab2048.jit import U
 from lab2048.player import Floats, Moves, Player, option, ties_option
 from lab2048.search.heuristics import DEFAULT, HEURISTICS, evaluator
 from lab2048.search.steps import make_moves, open_cells, spawning, steps, worth
+from lab2048.time_limit import check_time
 
 DEEPEST = 12
 
@@ -46,7 +47,7 @@ def worst(
 
     `afters` and `gains` have a row for each depth, to work in.
     """
-    if depth == 0:
+    if depth == 0 or spawns.stop[0]:
         return worth(after, by)
     least = np.inf
     cells = open_cells(after, spawns)
@@ -85,7 +86,7 @@ def worst_cell(
     gains: Floats,
 ) -> float:
     """W(x, depth) of expectiminimax. Nothing is left out."""
-    if depth == 0:
+    if depth == 0 or spawns.stop[0]:
         return worth(after, by)
     least = np.inf
     cells = open_cells(after, spawns)
@@ -177,6 +178,7 @@ class Minimax(Player):
         search = search_kernel(rules.rows, rules.cols, self.name)
         by, spawns = evaluator(self.heuristic, rules), spawning(rules, cells=self.cells)
         search(boards, self.depth, prune, by, spawns, out)
+        check_time()
         return out
 
 

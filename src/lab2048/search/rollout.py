@@ -23,6 +23,7 @@ from lab2048.lanes import games_kernel
 from lab2048.player import Floats, Player, option, ties_option
 from lab2048.search.heuristics import evaluator
 from lab2048.search.steps import make_moves, steps
+from lab2048.time_limit import check_time, stop_flag
 
 ROWS = COLS = 0
 
@@ -130,7 +131,11 @@ class MonteCarlo(Player):
         found = first_boards(boards, words, rollouts, four, by, out, games)
         keys, begins = games[0, :found], games[1, :found]
         last, counts = np.empty(found, np.uint64), np.empty((found, 2), np.uint64)
-        if found:
-            play = games_kernel(rules.rows, rules.cols)
-            play(keys, begins, four, table(rules.cols), table(rules.rows), last, counts)
+        play = games_kernel(rules.rows, rules.cols)
+        stop_flag()  # the time counts from here
+        for begin in range(0, found, TOGETHER):
+            check_time()
+            part = slice(begin, begin + TOGETHER)
+            tables = four, table(rules.cols), table(rules.rows)
+            play(keys[part], begins[part], *tables, last[part], counts[part])
         mean_results(out, rollouts, BACKUPS.index(self.backup), begins, last, counts)

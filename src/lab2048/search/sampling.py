@@ -23,6 +23,7 @@ from lab2048.jit import U
 from lab2048.player import Floats, Player, option, ties_option
 from lab2048.search.heuristics import HEURISTICS, evaluator
 from lab2048.search.steps import make_moves, open_cells, spawning, steps, worth
+from lab2048.time_limit import check_time
 
 ROWS = COLS = 0
 
@@ -32,7 +33,7 @@ SAMPLES, GAMMA, DEAD = range(3)
 
 def sampled(after: U, depth: int, by: Any, spawns: Any, settings: Floats, work: Any) -> float:
     """W(x, depth). `work` has rows for afterstates and gains, and a word to draw with."""
-    if depth == 0:
+    if depth == 0 or spawns.stop[0]:
         return worth(after, by)
     afters, gains, words = work
     cells = open_cells(after, spawns)
@@ -123,4 +124,5 @@ class Sparse(Player):
         settings = np.array([self.samples, self.gamma, dead], np.float64)
         search = search_kernel(rules.rows, rules.cols)
         search(boards, words, self.depth, by, spawning(rules), settings, out)
+        check_time()
         return out

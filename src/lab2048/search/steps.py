@@ -25,13 +25,14 @@ from lab2048.board import (
 from lab2048.game import Rules
 from lab2048.jit import Kernels, U
 from lab2048.search.heuristics import Evaluator, Floats, evaluate, snake_order
+from lab2048.time_limit import Flag, stop_flag
 
 ROWS = COLS = 0
 """The board that a kernel is compiled for."""
 
 
 class Spawning(NamedTuple):
-    """How tiles spawn, and how much of it a search looks at."""
+    """How tiles spawn, how much of it a search looks at, and whether it goes on."""
 
     two: float
     """The chance of a 2, and of a 4."""
@@ -44,13 +45,15 @@ class Spawning(NamedTuple):
     """At how many empty cells a search looks; 0 if at all of them."""
     order: NDArray[np.int64]
     """All cells, in the order in which they are looked at."""
+    stop: Flag
+    """`time_limit.stop_flag`: 1 once the search is to end."""
 
 
 def spawning(rules: Rules, cutoff: float = 0.0, cells: int = 0) -> Spawning:
     """How tiles spawn by the rules."""
     threshold = np.array(chance.four_threshold(rules.p4), np.uint64)
     order = np.array(snake_order(rules), np.int64)
-    return Spawning(1 - rules.p4, rules.p4, threshold, float(cutoff), cells, order)
+    return Spawning(1 - rules.p4, rules.p4, threshold, float(cutoff), cells, order, stop_flag())
 
 
 def make_moves(state: U, by: Any, afters: Words, gains: Floats) -> None:

@@ -314,11 +314,11 @@ class Table:
             return None
         key = np.uint64(board.canonical().board.packed)
         begin, end = self.keys.starts[layer], self.keys.starts[layer + 1]
-        number = int(np.searchsorted(self.keys.blocks["first"][begin:end], key, "right")) - 1
+        number = int(self.keys.blocks["first"][begin:end].searchsorted(key, "right")) - 1
         if number < 0:
             return None
         keys, values = self._blocks.get((layer, number), lambda: self._block(layer, number))
-        place = int(np.searchsorted(keys, key))
+        place = int(keys.searchsorted(key))
         if place == len(keys) or keys[place] != key:
             return None
         return float(values[place])

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from contextlib import contextmanager
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
 
 import uvicorn
 
 from lab2048.cli_studio import listen
 from lab2048.studio.app import make_app
+from lab2048.studio.connections import server_config
 from lab2048.studio.guard import Guard
 
 
 @contextmanager
-def serving(names=(), any_address=False):
+def serving(names=(), any_address=False, threads=None):
     """The address of a studio."""
     listening = listen("127.0.0.1", 0)
-    guarded = Guard(make_app(), names, any_address)
-    config = uvicorn.Config(guarded, log_level="error", ws="websockets-sansio", lifespan="on")
-    server = uvicorn.Server(config)
+    guarded = Guard(make_app(threads), names, any_address)
+    server = uvicorn.Server(server_config(guarded))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     try:
@@ -26,3 +29,21 @@ def serving(names=(), any_address=False):
     finally:
         server.should_exit = True
         thread.join(20)
+
+
+@contextmanager
+def logged():
+    """A list that gets what servers and event loops write to the log meanwhile."""
+    queue = SimpleQueue()
+    handler = QueueHandler(queue)
+    loggers = [logging.getLogger(name) for name in ("uvicorn", "asyncio")]
+    found = []
+    for each in loggers:
+        each.addHandler(handler)
+    try:
+        yield found
+    finally:
+        for each in loggers:
+            each.removeHandler(handler)
+        while not queue.empty():
+            found.append(queue.get().getMessage())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import socket
 import threading
@@ -11,15 +12,18 @@ import time
 import httpx
 import pytest
 from conftest import run_command
-from studio import serving
+from studio import logged, serving
 
 from lab2048 import analysis
 from lab2048.game import Board, Direction, Game, Rules
 from lab2048.players import PLAYERS, player_class
 from lab2048.records import Record
+from lab2048.search.expectimax import Expectimax
+from lab2048.search.heuristics import evaluator
+from lab2048.search.mcts import tree_of_thread
 from lab2048.solve.problem import Problem
 from lab2048.solve.table import Table
-from lab2048.studio import limits
+from lab2048.studio import connections, library, limits, work
 from lab2048.studio.app import tile_styles
 from lab2048.studio.limits import checked_player
 from lab2048.studio.work import BusyError, Desk
@@ -128,10 +132,27 @@ def test_a_large_board_is_not_solved_on_request(client):
     assert client.post("/api/tables", json={"board": "4x4"}).status_code == 400
 
 
-def test_only_so_many_tables_are_made_on_request(client, monkeypatch):
-    monkeypatch.setattr("lab2048.studio.library.SOLVES", 0)
-    found = client.post("/api/tables", json={"board": "2x3", "p4": 0.3})
-    assert found.status_code == 400 and "as many as it may" in found.json()["detail"]
+@pytest.mark.parametrize(("limit", "most"), [("SOLVES", 2), ("SOLVED_BYTES", 3_000)])
+def test_only_so_many_tables_are_made_on_request(client, monkeypatch, limit, most):
+    """Tables are counted, not requests: the chances of the tiles of 2x2 are three."""
+    monkeypatch.setattr(library, limit, most)
+    found = client.get("/api/reach", params={"board": "2 2 / 4 .", "p4": 0.3})
+    assert found.status_code == 400 and "no room left" in found.json()["detail"]
+    assert client.get("/api/tables").json()["making"] == []
+
+
+def test_tables_that_were_not_made_are_not_counted(solved_home, monkeypatch):
+    problems = [Problem.of(Rules(2, 2, 0.3), objective=f"reach:{tile}") for tile in (8, 16)]
+
+    async def one_that_fails():
+        books = library.Library()
+        monkeypatch.setattr("sys.executable", "false")
+        making = books.solve(problems)
+        assert books._made == set(problems)
+        await making.task
+        return making.trouble, books._made
+
+    assert asyncio.run(one_that_fails()) == ("the process was ended", set())
 
 
 HARMLESS = {"c1", "c2", "cells", "cutoff", "gamma"}
@@ -213,6 +234,8 @@ def test_only_its_own_page_may_ask(client, address):
     assert client.get("/api/tables", headers=own).status_code == 200
     assert client.get("/api/tables", headers={"origin": "http://evil.example"}).status_code == 403
     assert client.get("/api/tables", headers={"origin": "null"}).status_code == 403
+    other_scheme = {"origin": address.replace("http", "https")}
+    assert client.get("/api/tables", headers=other_scheme).status_code == 403
     assert client.get("/", headers={"host": "evil.example"}).status_code == 421
     assert client.get("/", headers={"host": "127.0.0.1.evil.example:80"}).status_code == 421
     assert raw_status(client.base_url, "/api", "Host: evil.example\r\n") == 400
@@ -231,8 +254,9 @@ def test_a_socket_of_another_site_is_refused(address):
     from websockets.sync.client import connect
 
     where = address.replace("http", "ws") + "/api/watch"
-    with pytest.raises(InvalidStatus), connect(where, origin="http://evil.example"):
-        pass
+    for other in ("http://evil.example", address.replace("http", "https")):
+        with pytest.raises(InvalidStatus), connect(where, origin=other):
+            pass
     with connect(where, origin=address):
         pass
 
@@ -294,16 +318,17 @@ def test_tiles_have_the_colours_of_everything_else(client):
 def test_who_asks_for_much_does_not_keep_others_waiting():
     order = []
 
-    def work(name):
+    def busy(name):
         time.sleep(0.01)
         order.append(name)
 
     async def all_of_it():
         desk = Desk(1)
-        greedy = [asyncio.create_task(desk.run("greedy", work, "greedy")) for _ in range(30)]
+        mine, yours = ("127.0.0.1", 1), ("127.0.0.1", 2)
+        greedy = [asyncio.create_task(desk.run(mine, busy, "greedy")) for _ in range(30)]
         await asyncio.sleep(0.05)
         before = order.count("greedy")
-        modest = [asyncio.create_task(desk.run("modest", work, "modest")) for _ in range(3)]
+        modest = [asyncio.create_task(desk.run(yours, busy, "modest")) for _ in range(3)]
         await asyncio.gather(*modest)
         meanwhile = order.count("greedy") - before
         await asyncio.gather(*greedy)
@@ -326,14 +351,14 @@ def test_who_asks_for_little_is_served_before_who_asks_for_much():
         async def heavy(name):
             nonlocal heavy_done
             while going:
-                await desk.run(name, time.sleep, 0.02)
+                await desk.run((name, 1), time.sleep, 0.02)
                 heavy_done += 1
 
         async def light():
             nonlocal going
             for _ in range(30):
                 before = heavy_done
-                await desk.run("light", time.sleep, 0.001)
+                await desk.run(("light", 1), time.sleep, 0.001)
                 passed.append(heavy_done - before)
                 await asyncio.sleep(0.005)
             going = False
@@ -351,9 +376,10 @@ def test_what_nobody_waits_for_is_not_done():
     async def all_of_it():
         desk = Desk(1)
         hold = threading.Event()
-        first = asyncio.create_task(desk.run("a", hold.wait))
+        a, b = ("a", 1), ("b", 1)
+        first = asyncio.create_task(desk.run(a, hold.wait))
         await asyncio.sleep(0.05)
-        tasks = [asyncio.create_task(desk.run("b", done.append, i)) for i in range(5)]
+        tasks = [asyncio.create_task(desk.run(b, done.append, i)) for i in range(5)]
         await asyncio.sleep(0.05)
         for task in tasks[:4]:
             task.cancel()
@@ -363,7 +389,7 @@ def test_what_nobody_waits_for_is_not_done():
         await tasks[4]
         desk.close()
         with pytest.raises(BusyError):
-            await desk.run("a", int)
+            await desk.run(a, int)
 
     asyncio.run(all_of_it())
     assert done == [4]
@@ -386,13 +412,14 @@ def test_what_waits_is_bounded_and_errors_come_back():
     async def all_of_it():
         desk = Desk(1)
         hold = threading.Event()
-        waiting = [asyncio.create_task(desk.run("a", hold.wait)) for _ in range(limits.WAITING)]
+        ports = range(limits.WAITING)  # an address counts, not a connection
+        waiting = [asyncio.create_task(desk.run(("a", port), hold.wait)) for port in ports]
         await asyncio.sleep(0.05)
-        waiting.append(asyncio.create_task(desk.run("a", hold.wait)))  # one is under way
+        waiting.append(asyncio.create_task(desk.run(("a", 0), hold.wait)))  # one is under way
         await asyncio.sleep(0.05)
         with pytest.raises(BusyError):
-            await desk.run("a", hold.wait)
-        other = asyncio.create_task(desk.run("b", int, "x"))
+            await desk.run(("a", 9999), hold.wait)
+        other = asyncio.create_task(desk.run(("b", 1), int, "x"))
         hold.set()
         with pytest.raises(ValueError, match="invalid literal"):
             await other
@@ -400,6 +427,179 @@ def test_what_waits_is_bounded_and_errors_come_back():
         desk.close()
 
     asyncio.run(all_of_it())
+
+
+def test_many_connections_of_one_address_get_no_more_than_one(solved_home, monkeypatch):
+    """Twenty connections of one address, each of which claims another; and one of another."""
+    monkeypatch.setattr(library.Library, "opinion", lambda *_: time.sleep(0.05))
+    path = "/api/analyse?rules=3x2&board=110000&player=greedy"
+    ended = []
+
+    async def ask(where, source, number):
+        reader, writer = await asyncio.open_connection(*where, local_addr=(source, 0))
+        claim = f"X-Forwarded-For: 10.0.0.{number}\r\n"
+        host = f"Host: 127.0.0.1:{where[1]}\r\n{claim}Connection: close\r\n\r\n"
+        writer.write(f"GET {path} HTTP/1.1\r\n{host}".encode())
+        await reader.read()
+        ended.append(source)
+        writer.close()
+
+    async def all_of_it(where):
+        many = [asyncio.create_task(ask(where, "127.0.0.2", i)) for i in range(20)]
+        while not ended:
+            await asyncio.sleep(0.01)
+        await ask(where, "127.0.0.1", 99)
+        before = len(ended)
+        await asyncio.gather(*many)
+        return before
+
+    with serving(threads=1) as found:
+        host, port = found.removeprefix("http://").split(":")
+        assert asyncio.run(all_of_it((host, int(port)))) <= 8  # of 21; by turns it would be all
+
+
+def test_beyond_the_bound_on_waiting_work_there_is_503(solved_home, monkeypatch):
+    hold = threading.Event()
+    monkeypatch.setattr(work, "WAITING", 2)
+    monkeypatch.setattr(library.Library, "opinion", lambda *_: hold.wait(20))
+    asked = {"rules": "3x2", "board": "110000", "player": ["greedy", "random", "montecarlo"]}
+    with serving(threads=1) as found, httpx.Client(base_url=found, timeout=20) as client:
+        first = threading.Thread(target=client.get, args=["/api/analyse"], kwargs={"params": asked})
+        first.start()
+        time.sleep(0.3)
+        with httpx.Client(base_url=found, timeout=20) as other:
+            answer = other.get("/api/analyse", params=asked)
+        hold.set()
+        first.join()
+    assert answer.status_code == 503 and 1 <= int(answer.headers["retry-after"]) <= 30
+    assert "too much is asked for" in answer.json()["detail"]
+
+
+def test_a_search_that_takes_too_long_is_ended(client, monkeypatch):
+    monkeypatch.setattr(library, "MOVE_SECONDS", 0.05)
+    asked = {"board": "1100" + 12 * "0", "rules": "4x4", "player": "sparse:depth=4,samples=0"}
+    client.get("/api/analyse", params={**asked, "player": "sparse:depth=1"})  # to compile it
+    began = time.monotonic()
+    answer = client.get("/api/analyse", params=asked)
+    assert answer.status_code == 400 and "takes more than 0.05 s" in answer.json()["detail"]
+    assert time.monotonic() - began < 0.5
+
+
+def test_what_clients_leave_behind_is_bounded():
+    """Connections that came once, scratch memory of players, tables of heuristics."""
+    turns = work.Turns(work.Share)
+    turns.enter("always there")
+    for number in range(1000):
+        turns.enter(number)
+        name, _ = turns.take()
+        turns.done(name, 1.0)
+        turns.enter("always there")
+    assert len(turns) <= work.REMEMBERED + 1
+    few, many = Expectimax(Rules(3, 2)), Expectimax(Rules(3, 2, 0.5), heuristic="snake")
+    assert few.memory(3) is many.memory(3)
+    assert tree_of_thread(100) is tree_of_thread(50)
+    assert evaluator("rows", Rules(3, 2)) is evaluator("rows", Rules(3, 2, 0.5))
+
+
+def test_only_some_tables_stay_open(solved_home, monkeypatch):
+    from lab2048.solve.solver import make_table
+
+    monkeypatch.setattr(library, "TABLES_KEPT", 1)
+    books = library.Library()
+    make_table(Problem.of("2x2"))
+    for name in ("3x2", "2x2", "3x2"):
+        assert books.table(Problem.of(name)).states > 0
+        assert [each.rules.name for each in books._tables] == [name]
+
+
+# -- clients that leave, or never quite come -----------------------------------------------------
+
+
+def sent(address, text):
+    """A connection over which a text was sent."""
+    host, port = address.removeprefix("http://").split(":")
+    link = socket.create_connection((host, int(port)), timeout=5)
+    link.sendall(text.replace("\n", "\r\n").format(host=f"{host}:{port}").encode())
+    return link
+
+
+def test_who_leaves_during_an_analysis_leaves_nothing_in_the_log(address, monkeypatch):
+    begun = []
+    monkeypatch.setattr(library.Library, "opinion", lambda *_: (begun.append(1), time.sleep(0.1)))
+    path = "/api/analyse?rules=3x2&board=110000&player=greedy&player=random&player=montecarlo"
+    with logged() as lines:
+        for number in range(1, 4):
+            with sent(address, f"GET {path} HTTP/1.1\nHost: {{host}}\n\n"):
+                while len(begun) < number:
+                    time.sleep(0.01)
+            time.sleep(0.3)
+        gc.collect()  # when a future that nobody has looked at says so
+    assert lines == []
+
+
+def test_the_log_has_one_line_for_a_client(address, monkeypatch):
+    monkeypatch.setattr(connections.ClientLog, "told", connections.Told())
+    with logged() as lines:
+        for text in ("nonsense\n\n", "GET / HTTP/1.1\nHost: a\nHost b\n\n", "\0\n\n"):
+            with sent(address, text) as link:
+                assert b"400 Bad Request" in link.recv(1000)
+    assert lines == ["127.0.0.1: Invalid HTTP request received."]
+
+
+def test_lines_about_clients_are_bounded(monkeypatch):
+    monkeypatch.setattr(connections, "LINES", 2)
+    told = connections.Told()
+    assert [told.is_new(name) for name in "aabbccd"] == [True, False, True, *[False] * 4]
+    told._since -= connections.HOUR + 1
+    assert told.is_new("a")
+
+
+def test_what_goes_wrong_in_the_studio_is_logged_with_its_place():
+    log = connections.ClientLog(("10.0.0.1", 1))
+    log.told = connections.Told()
+    with logged() as lines:
+        for _ in range(3):
+            try:
+                int("x")
+            except ValueError:
+                log.exception("Exception in ASGI application\n")
+    assert len(lines) == 1 and "Traceback" in lines[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["GET / HT", "GET / HTTP/1.1\nHost: {host}\n", "POST /api/review HTTP/1.1\nHost: {host}\n"
+     "Content-Type: application/json\nContent-Length: 99\n\n"],
+)  # fmt: skip
+def test_a_request_that_does_not_arrive_is_given_up(address, monkeypatch, text):
+    """Also if a byte comes now and then."""
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
+    began = time.monotonic()
+    with sent(address, text) as link:
+        link.settimeout(0.05)
+        while time.monotonic() - began < 3:
+            try:
+                if link.recv(1000) == b"":
+                    break
+            except TimeoutError:
+                link.sendall(b"x")
+            except OSError:
+                break
+    assert 0.2 < time.monotonic() - began < 3
+
+
+def test_connections_that_did_send_a_request_stay(address, monkeypatch):
+    from websockets.sync.client import connect
+
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
+    whole = "GET /api HTTP/1.1\nHost: {host}\n\n"
+    with sent(address, whole) as link, connect(address.replace("http", "ws") + "/api/watch") as ws:
+        assert link.recv(10_000).startswith(b"HTTP/1.1 200")
+        time.sleep(0.5)
+        link.sendall(whole.format(host=address[7:]).replace("\n", "\r\n").encode())
+        assert link.recv(10_000).startswith(b"HTTP/1.1 200")
+        ws.send("nonsense")
+        assert "JSON object" in ws.recv(timeout=5)
 
 
 def test_a_crowd_is_answered_without_errors(solved_home, monkeypatch):

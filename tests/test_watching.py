@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 
 import pytest
+from starlette.websockets import WebSocketDisconnect
+from studio import logged
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from lab2048.game import Game, Rules
 from lab2048.records import Record
-from lab2048.studio import watching
+from lab2048.studio import connections, watching
 from lab2048.studio.limits import checked_player
+from lab2048.studio.work import Desk
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a server, and much to compile
 
@@ -95,6 +100,65 @@ def test_an_order_that_makes_no_sense_is_answered(address, order, why):
     good = {"do": "start", "rules": "3x2", "player": "greedy", "seed": 1, "speed": 0}
     last = watch(address, good, order, until=2)  # and the game that is under way goes on
     assert any(why in each.get("error", "") for each in last) and any("over" in e for e in last)
+
+
+def test_bad_utf8_ends_a_socket_with_one_line(address, monkeypatch):
+    monkeypatch.setattr(connections.ClientLog, "told", connections.Told())
+    with logged() as lines:
+        for _ in range(3):
+            with watching_at(address) as link:
+                link.protocol.send_text(b"\xff")
+                link.socket.sendall(b"".join(link.protocol.data_to_send()))
+                with pytest.raises(ConnectionClosed):
+                    link.recv(timeout=5)
+    assert lines == ["127.0.0.1: Invalid UTF-8 sequence received from client."]
+
+
+class Gone:
+    """A socket whose client left while a message was sent, as Starlette tells it."""
+
+    async def accept(self):
+        pass
+
+    async def send_text(self, text):
+        raise WebSocketDisconnect(1006)
+
+    async def receive_text(self):
+        raise RuntimeError("WebSocket is not connected")
+
+    async def close(self, code=1000):
+        raise RuntimeError("a close message has been sent")
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_a_socket_that_has_gone_is_no_error(monkeypatch, most):
+    monkeypatch.setattr(watching, "WATCHED", most)
+    watches = watching.Watches(None, None)
+    asyncio.run(watches.serve(Gone(), ("127.0.0.1", 1)))
+    assert watches.open == []
+
+
+def test_games_wait_while_answers_are_late():
+    made = []
+
+    async def all_of_it():
+        desk = Desk(1)
+        desk.lag = 0.2
+        task = asyncio.create_task(desk.run_patiently(("a", 1), made.append, 1))
+        await asyncio.sleep(0.1)
+        early = list(made)
+        await task
+        desk.close()
+        return early
+
+    assert asyncio.run(all_of_it()) == [] and made == [1]
+
+
+def test_a_player_that_takes_too_long_ends_the_game_not_the_studio(address, monkeypatch):
+    monkeypatch.setattr(watching, "MOVE_SECONDS", 0.05)
+    slow = {"do": "start", "rules": "4x4", "player": "sparse:depth=4,samples=0", "seed": 1}
+    (last,) = watch(address, slow)
+    assert "takes more than 0.05 s" in last["error"]
 
 
 def test_who_leaves_ends_the_game(address, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import socket
@@ -46,28 +47,16 @@ def studio(
     if show:
         threading.Thread(target=open_browser, args=(address,), daemon=True).start()
     from lab2048.studio.app import make_app
+    from lab2048.studio.connections import server_config
     from lab2048.studio.guard import Guard
-    from lab2048.studio.limits import MESSAGE
 
     names = [] if is_loopback(host) else [host, socket.gethostname(), socket.getfqdn()]
     app = make_app()
     guarded = Guard(app, names, any_address=not is_loopback(host))
-    config = uvicorn.Config(
-        guarded,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        http="h11",  # which bounds the size of headers
-        ws="websockets-sansio",
-        ws_max_size=4 * MESSAGE,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=2,
-        limit_concurrency=1000,
-    )
     sys.setswitchinterval(SWITCH)
     threading.Thread(target=warm_up, daemon=True).start()
     with suppress(KeyboardInterrupt):  # which is how it ends
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(server_config(guarded))
         end = server.shutdown
 
         async def shutdown(sockets: list[socket.socket] | None = None) -> None:
@@ -138,3 +127,5 @@ def warm_up() -> None:
         make_player("expectimax", Rules(4, 4)).prepare()
         for name in PLAYERS:
             player_class(name)
+    gc.collect()
+    gc.freeze()  # what stays is not looked through again, which takes a tenth of a second

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import zlib
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
@@ -31,7 +31,7 @@ from lab2048.studio.library import Library, exact_table, solved_tables
 from lab2048.studio.limits import PLAYERS_AT_ONCE, SPEC, describe_players
 from lab2048.studio.reviewing import checked_record, find_judge, review_lines
 from lab2048.studio.watching import Watches
-from lab2048.studio.work import BusyError, Desk
+from lab2048.studio.work import BusyError, Client, Desk
 from lab2048.wording import one_line
 
 STATIC = files("lab2048.studio") / "static"
@@ -70,7 +70,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         400: "What was asked for makes no sense.",
         404: "There is no such thing.",
         422: "What was asked for makes no sense.",
-        429: "Too much at once.",
+        503: "Too much at once; `Retry-After` says when to ask again.",
     }.items()
 }
 
@@ -80,7 +80,9 @@ def make_app(threads: int | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        listening = asyncio.create_task(app.state.desk.listen())
         yield
+        listening.cancel()
         await app.state.library.close()
         app.state.desk.close()
 
@@ -106,13 +108,10 @@ def make_app(threads: int | None = None) -> FastAPI:
     return app
 
 
-def client_of(connection: Request | WebSocket) -> str:
-    """Who asks: another machine or, on this one, a connection."""
+def client_of(connection: Request | WebSocket) -> Client:
+    """Who asks: an address, and which of its connections."""
     where = connection.client
-    if where is None:
-        return ""
-    near = where.host.startswith("127.") or where.host == "::1"
-    return f"{where.host}:{where.port}" if near else where.host
+    return (where.host, where.port) if where is not None else ("", 0)
 
 
 # -- errors ----------------------------------------------------------------------------------------
@@ -141,8 +140,8 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(BusyError)
     async def busy(request: Request, error: BusyError) -> Response:
-        answer = line(429, error)
-        answer.headers["retry-after"] = "1"
+        answer = line(503, error)
+        answer.headers["retry-after"] = str(error.seconds)
         return answer
 
     @app.exception_handler(ValueError)
@@ -166,15 +165,27 @@ async def while_there(request: Request, work: Awaitable[T]) -> T:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    task, going = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    task = asyncio.ensure_future(work)
+    tasks = task, asyncio.ensure_future(gone())
     try:
-        await asyncio.wait((task, going), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             raise HTTPException(408, "nobody waits for the answer")
         return task.result()
     finally:
-        going.cancel()
-        task.cancel()
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)  # what they raise has been seen then
+
+
+async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Wait for several things; if one goes wrong, the others are given up."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in works]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 def fresh(found: Any) -> JSONResponse:
@@ -217,8 +228,8 @@ def _add_positions(app: FastAPI) -> None:
             await library.ready_for(spec, game)
             return await desk.run(client_of(request), library.opinion, spec, game, place)
 
-        asked = asyncio.gather(*(ask(spec) for spec in dict.fromkeys(player)))
-        thoughts = await while_there(request, asked) if player else []
+        specs = dict.fromkeys(player)
+        thoughts = await while_there(request, all_of(map(ask, specs))) if specs else []
         found = analysis.as_json(place, game, table, after, thoughts)
         return fresh({"players": {}, **found, "note": note, "solvable": library.solvable(game)})
 
@@ -359,8 +370,7 @@ def _add_games(app: FastAPI) -> None:
 
     @app.websocket("/api/watch")
     async def watch(socket: WebSocket) -> None:
-        host = socket.client.host if socket.client else ""
-        await watches.serve(socket, client_of(socket), host)
+        await watches.serve(socket, client_of(socket))
 
 
 # -- pages -----------------------------------------------------------------------------------------

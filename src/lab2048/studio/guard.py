@@ -2,7 +2,7 @@
 
 A page of another site must not be able to use a studio that runs on the visitor's own machine. So
 the name in `Host` has to be one of this machine (else any name that points here would do), and a
-request with an `Origin` has to come from the studio's own page.
+request with an `Origin` has to come from the studio's own page, by scheme, name and port.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 TOO_LARGE = f"a body has at most {BODY:,} bytes"
+SCHEMES = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
+"""The scheme of the page that a connection belongs to."""
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -48,7 +50,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         pairs = [(k.decode("latin-1").lower(), v.decode("latin-1")) for k, v in scope["headers"]]
-        if trouble := self._refused(dict(pairs), scope["path"], [name for name, _ in pairs]):
+        names, scheme = [name for name, _ in pairs], SCHEMES.get(scope["scheme"], "")
+        if trouble := self._refused(dict(pairs), scope["path"], names, scheme):
             await _refuse(scope, receive, send, *trouble)
         elif scope["type"] == "websocket":
             await self.app(scope, receive, send)
@@ -56,7 +59,7 @@ class Guard:
             await self._bounded(scope, receive, send)
 
     def _refused(
-        self, headers: dict[str, str], path: str, names: list[str]
+        self, headers: dict[str, str], path: str, names: list[str], scheme: str
     ) -> tuple[int, str] | None:
         """Why a request is refused, if it is."""
         if max(names.count("host"), names.count("origin")) > 1:
@@ -66,7 +69,7 @@ class Guard:
         if name not in self.names and not (self.any_address and _is_address(name)):
             return 421, "this studio does not go by the name that was asked for"
         origin = headers.get("origin")
-        if origin is not None and origin.partition("://")[2].lower() != host.lower():
+        if origin is not None and origin.lower() != f"{scheme}://{host}".lower():
             return 403, "only the studio's own page may ask"
         # what a browser asks for on behalf of another site, without an origin: pictures, frames
         own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")

@@ -19,14 +19,19 @@ from lab2048.game import P4, Board, Rules
 from lab2048.player import Player
 from lab2048.players import parse_spec
 from lab2048.results import survey_file
+from lab2048.solve.estimate import estimate
 from lab2048.solve.problem import MAX_CELLS, ON_THE_FLY, REACH, SCORE, Problem
 from lab2048.solve.store import MANIFEST
 from lab2048.solve.table import Table, command_for, find_table, list_tables
-from lab2048.studio.limits import SOLVES, checked_player
+from lab2048.studio.limits import MOVE_SECONDS, SOLVED_BYTES, SOLVES, checked_player
+from lab2048.time_limit import time_limit
 
-TABLE_BYTES = 1 << 28
-"""Memory for the keys of each table that is open."""
-PLAYERS_KEPT = 32
+TABLE_BYTES = 1 << 26
+"""Memory for decoded layers of each table that is open; single blocks take a quarter as much."""
+TABLES_KEPT = 8
+"""Tables that are open at a time: those of a small board, with a chance for each tile."""
+PLAYERS_KEPT = 8
+"""Players that are ready at a time; one with a network may take 270 MB."""
 PATIENCE = 120.0
 """Seconds that a request waits for a table; it goes on being made."""
 ON_REQUEST = 9
@@ -43,6 +48,8 @@ class Making:
 
     name: str
     began: float
+    problems: Sequence[Problem] = ()
+    """The tables that count against what a studio may make."""
     task: asyncio.Task[None] | None = None
     share: float = 0.0
     trouble: str = ""
@@ -60,12 +67,12 @@ class Library:
     """Tables and players. `table`, `player` and `opinion` may be called from any thread."""
 
     def __init__(self) -> None:
-        self._tables: dict[Problem, tuple[Table, Path, int]] = {}
+        self._tables: OrderedDict[Problem, tuple[Table, Path, int]] = OrderedDict()
         self._players: OrderedDict[tuple[str, Rules], Player] = OrderedDict()
         self._lock = threading.Lock()
         # one process at a time, and beside it one for what everybody may want
         self._turns = {usual: asyncio.Semaphore(1) for usual in (False, True)}
-        self._made = 0
+        self._made: set[Problem] = set()  # of other than the usual rules
         self.making: dict[str, Making] = {}
 
     # -- tables --------------------------------------------------------------------------------
@@ -74,6 +81,8 @@ class Library:
         """The table of a problem, if it has been solved; kept open while its file stays."""
         with self._lock:
             found = self._tables.get(problem)
+            if found is not None:
+                self._tables.move_to_end(problem)
         if found is not None:
             table, manifest, changed = found
             with suppress(OSError):
@@ -86,6 +95,8 @@ class Library:
         table = Table(folder, cache_bytes=TABLE_BYTES)
         with self._lock:
             self._tables[problem] = table, manifest, manifest.stat().st_mtime_ns
+            while len(self._tables) > TABLES_KEPT:
+                self._tables.popitem(last=False)  # whoever still uses it closes it at the end
         return table
 
     async def solved(self, problem: Problem) -> Table | None:
@@ -128,7 +139,9 @@ class Library:
                 f"{command_for(problems[0])}"
             )
         wanted = [json.dumps(each.as_json()) for each in problems]
-        return self._begin(name, wanted, rules.p4 == P4)
+        counted = [] if rules.p4 == P4 else problems
+        self._check_amount(counted)
+        return self._begin(Making(name, time.monotonic(), counted), wanted, rules.p4 == P4)
 
     def survey(self, problem: Problem) -> Making:
         """Begin to survey a solved game, unless that is under way."""
@@ -140,17 +153,22 @@ class Library:
                 f"make the survey with: lab2048 survey {problem.rules.name}, which takes long"
             )
         arguments = ["--survey", json.dumps(problem.as_json())]
-        return self._begin(name, arguments, problem.rules.p4 == P4)
+        return self._begin(Making(name, time.monotonic()), arguments, problem.rules.p4 == P4)
 
-    def _begin(self, name: str, arguments: list[str], usual: bool) -> Making:
-        """Start a process; for other than the usual rules, if there have not been too many."""
-        if not usual and self._made >= SOLVES:
+    def _check_amount(self, problems: Sequence[Problem]) -> None:
+        """An `UnsolvedError` if these would be more tables, or bytes, than are made on request."""
+        found = self._made.union(problems)
+        size = sum(estimate(each, "float64", 1).disk for each in found)
+        if problems and (len(found) > SOLVES or size > SOLVED_BYTES):
             raise UnsolvedError(
-                f"this studio has made {SOLVES} tables of unusual rules, as many as it may; "
-                "lab2048 solve makes more"
+                f"this studio makes at most {SOLVES} tables of unusual rules, of {SOLVED_BYTES:,} "
+                "bytes together, and has no room left for this; lab2048 solve makes more"
             )
-        self._made += not usual
-        making = self.making[name] = Making(name, time.monotonic())
+
+    def _begin(self, making: Making, arguments: list[str], usual: bool) -> Making:
+        """Start a process."""
+        self._made.update(making.problems)
+        self.making[making.name] = making
         making.task = asyncio.create_task(self._make(making, arguments, usual))
         return making
 
@@ -179,8 +197,7 @@ class Library:
                     await errors
         finally:
             del self.making[making.name]
-            if making.trouble:
-                self._made -= not usual
+            self._made -= {each for each in making.problems if find_table(each) is None}
 
     async def _wait(self, making: Making) -> None:
         """Wait until something is made; a `ValueError` if that fails, or takes too long."""
@@ -223,7 +240,9 @@ class Library:
 
     def opinion(self, spec: str, rules: Rules, board: Board) -> Opinion:
         """What a player thinks of a position."""
-        return opinion(self.player(spec, rules), board)
+        player = self.player(spec, rules)
+        with time_limit(MOVE_SECONDS, player.spec):
+            return opinion(player, board)
 
 
 async def exact_table(

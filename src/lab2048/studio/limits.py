@@ -1,6 +1,7 @@
 """What a request may ask for: which players, with how much work a move, and how much of anything.
 
-Each limit of an option is chosen so that a move takes about a second at most, on 4x4.
+Each limit of an option is chosen so that a move on 4x4 takes less than a second; a search that
+takes longer all the same, on a slow machine or an open board, is ended after `MOVE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from lab2048.players import CUSTOM, PLAYERS, make_player, parse_spec, player_cla
 
 MOST = {
     ("expectimax", "depth"): 5,
-    ("expectiminimax", "depth"): 4,
-    ("minimax", "depth"): 5,
+    ("expectiminimax", "depth"): 3,
+    ("minimax", "depth"): 4,
     ("sparse", "depth"): 4,
     ("sparse", "samples"): 10,
     ("ntuple", "depth"): 4,
     ("montecarlo", "rollouts"): 20_000,
     ("mcts", "simulations"): 10_000,
-    ("mcts", "rollouts"): 5,
+    ("mcts", "rollouts"): 2,
     ("zero", "simulations"): 400,
     ("expectimax", "time"): 1.0,
     ("ntuple", "time"): 1.0,
@@ -43,10 +44,19 @@ WATCHED_BY_ONE = 32
 IDLE = 600.0
 """Seconds after which a game that waits for a word is dropped."""
 WAITING = 64
-"""Pieces of work that one client may have waiting."""
+"""Pieces of work that may wait, from one address."""
 WAITING_IN_ALL = 1024
+MOVE_SECONDS = 1.0
+"""Seconds that a player may search for a move, whatever it was asked for."""
+REQUEST_SECONDS = 10.0
+"""Seconds from the first byte of a request, or a new connection, until all of it has arrived."""
+CONNECTIONS = 1000
+LINES = 100
+"""Lines of the log about clients, in an hour."""
 SOLVES = 32
 """Tables of other than the usual rules that are made on request, while the studio runs."""
+SOLVED_BYTES = 512_000_000
+"""And what they may take on the disk, by estimate."""
 
 
 def checked_player(spec: str, rules: Rules) -> Player:

@@ -14,7 +14,9 @@ from lab2048.review import Step, review_steps, summary, usual_judge
 from lab2048.solve.problem import MAX_CELLS
 from lab2048.solve.table import Table
 from lab2048.studio.library import Library, exact_table
-from lab2048.studio.work import Desk
+from lab2048.studio.limits import MOVE_SECONDS
+from lab2048.studio.work import Client, Desk
+from lab2048.time_limit import time_limit
 from lab2048.wording import one_line
 
 JUDGED = 0.05
@@ -37,7 +39,7 @@ def checked_record(found: dict[str, Any]) -> Record:
 
 
 async def find_judge(
-    library: Library, desk: Desk, client: str, record: Record, spec: str | None
+    library: Library, desk: Desk, client: Client, record: Record, spec: str | None
 ) -> tuple[Table | Player, str]:
     """Who judges a game: the player that was named, or the table, or a usual player."""
     rules = record.rules
@@ -53,7 +55,7 @@ async def find_judge(
 
 
 async def review_lines(
-    desk: Desk, client: str, record: Record, judge: Table | Player, name: str
+    desk: Desk, client: Client, record: Record, judge: Table | Player, name: str
 ) -> AsyncIterator[str]:
     """What is told about a game, a line at a time."""
     facts = {
@@ -67,7 +69,7 @@ async def review_lines(
     left = review_steps(record, judge, JUDGED_BY_TABLE if isinstance(judge, Table) else 1)
     steps: list[Step] = []
     try:
-        while part := await desk.run_patiently(client, some_steps, left):
+        while part := await desk.run_patiently(client, some_steps, left, name):
             steps += part
             yield json.dumps({"steps": [step.as_json() for step in part]}) + "\n"
     except ValueError as error:
@@ -76,12 +78,14 @@ async def review_lines(
     yield json.dumps({"summary": summary(steps)}) + "\n"
 
 
-def some_steps(left: Iterator[Step]) -> list[Step]:
+def some_steps(left: Iterator[Step], judge: str) -> list[Step]:
     """As many of the steps that are left as can be judged in a while; at least one."""
     end = time.perf_counter() + JUDGED
     found: list[Step] = []
-    for step in left:
-        found.append(step)
-        if time.perf_counter() > end:
+    while time.perf_counter() < end or not found:
+        with time_limit(MOVE_SECONDS, judge):
+            step = next(left, None)
+        if step is None:
             break
+        found.append(step)
     return found

@@ -27,8 +27,9 @@ from lab2048.game import P4, Game, Rules
 from lab2048.player import Player
 from lab2048.records import moves_text, spawns_text
 from lab2048.studio.library import Library
-from lab2048.studio.limits import IDLE, MESSAGE, WATCHED, WATCHED_BY_ONE
-from lab2048.studio.work import Desk
+from lab2048.studio.limits import IDLE, MESSAGE, MOVE_SECONDS, WATCHED, WATCHED_BY_ONE
+from lab2048.studio.work import Client, Desk
+from lab2048.time_limit import time_limit
 from lab2048.wording import one_line
 
 FRAME = 1 / 30
@@ -71,7 +72,8 @@ class Run:
 
     def think(self) -> None:
         """Ask the player what it thinks of the board."""
-        self.thought = opinion(self.player, self.game.board, self.game.own_word)
+        with time_limit(MOVE_SECONDS, self.player.spec):
+            self.thought = opinion(self.player, self.game.board, self.game.own_word)
 
     def _advance(self, count: int) -> None:
         """Make moves; the first one may be known already."""
@@ -80,9 +82,11 @@ class Run:
         for _ in range(count):
             if game.over:
                 return
-            move = self.player.choose(game.board, game.own_word) if known is None else known
+            if known is None:
+                with time_limit(MOVE_SECONDS, self.player.spec):
+                    known = self.player.choose(game.board, game.own_word)
+            game.play(known)
             known = None
-            game.play(move)
             if time.perf_counter() > end:
                 return
 
@@ -111,7 +115,7 @@ class Run:
 class Watch:
     """One socket: what it has ordered, and the game that it is shown."""
 
-    def __init__(self, socket: WebSocket, client: str, library: Library, desk: Desk) -> None:
+    def __init__(self, socket: WebSocket, client: Client, library: Library, desk: Desk) -> None:
         self.socket, self.client, self.library, self.desk = socket, client, library, desk
         self.run: Run | None = None
         self.speed = SPEED
@@ -141,20 +145,27 @@ class Watch:
         except (TimeoutError, RuntimeError):
             raise WebSocketDisconnect(1001) from None
 
+    async def hear(self) -> str:
+        """The text of the next message, empty if it has none."""
+        try:
+            return await self.socket.receive_text()
+        except KeyError:  # bytes
+            return ""
+        except RuntimeError:  # somebody who went while a message was sent
+            raise WebSocketDisconnect(1001) from None
+
     # -- orders --------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
         """Take orders; one that makes no sense is answered, and changes nothing."""
         while True:
             try:
-                text = await asyncio.wait_for(self.socket.receive_text(), IDLE)
+                text = await asyncio.wait_for(self.hear(), IDLE)
             except TimeoutError:
                 if self.run is not None and not self.paused and not self.run.game.over:
                     continue
                 await self.tell({"error": "nothing was asked for long; start again to go on"})
                 return
-            except KeyError:  # bytes
-                text = ""
             try:
                 await self._obey(_order(text))
             except (ValueError, ImportError) as error:
@@ -254,13 +265,15 @@ class Watches:
         self.library, self.desk = library, desk
         self.open: list[str] = []  # whose they are
 
-    async def serve(self, socket: WebSocket, client: str, host: str) -> None:
+    async def serve(self, socket: WebSocket, client: Client) -> None:
         """Serve one that wants to watch, if there are not too many."""
+        host, _ = client
         await socket.accept()
         if len(self.open) >= WATCHED or self.open.count(host) >= WATCHED_BY_ONE:
             many = "as many games are being watched as there may be; try again later"
-            await socket.send_text(json.dumps({"error": many}))
-            await socket.close(1013)
+            with suppress(RuntimeError, WebSocketDisconnect):
+                await socket.send_text(json.dumps({"error": many}))
+                await socket.close(1013)
             return
         self.open.append(host)
         try:

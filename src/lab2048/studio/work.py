@@ -1,49 +1,148 @@
-"""Work off the event loop, shared fairly: who has had less of the machine comes first.
+"""Work off the event loop, shared fairly: whoever has had less of the machine comes first.
 
-A client is another machine or, on this machine, a connection. Each has a queue; a thread that is
-free takes from the client that has the fewest pieces under way and, of those, will have used the
-least time with its next one. One that comes anew begins where the one is that was served last.
+Addresses take turns, and so do the connections of an address: who opens many gets no more than who
+opens one. A thread that is free takes from the one that has the fewest pieces under way and, of
+those, will have used the least time with its next piece. A new one starts at the virtual time of
+the one served last.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lab2048.studio.limits import WAITING, WAITING_IN_ALL
 
 T = TypeVar("T")
 Piece = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
+Client = tuple[str, int]
+"""An address, and the port that tells its connections apart."""
+
+REMEMBERED = 256
+"""How many are remembered that have used more than others and ask for nothing now."""
+BEAT = 0.05
+"""Seconds from one look at how late the event loop is to the next."""
+LATE, LONGEST_PAUSE = 0.03, 0.5
+"""Seconds that the event loop may be late before games wait, and for how long they do at most."""
+LONGEST_WAIT = 30
+"""Seconds after which to ask again, at most."""
 
 
 class BusyError(Exception):
-    """More work than may wait."""
+    """More work than may wait; in so many seconds there will be room again."""
+
+    def __init__(self, why: str, seconds: float = 1) -> None:
+        super().__init__(why)
+        self.seconds = min(max(1, math.ceil(seconds)), LONGEST_WAIT)
 
 
 @dataclass
-class Client:
-    """Who waits for work to be done."""
+class Share:
+    """What somebody has had of the machine, and waits for."""
 
-    used: float
+    used: float = 0.0
     """Seconds of a thread, counted from where the others were when it came."""
     last: float = 0.0
     """Seconds of its last piece: the next one will be like it."""
     running: int = 0
-    waiting: deque[Piece] = field(default_factory=deque)
+    waiting: int = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether it wants nothing at present."""
+        return not self.running and not self.waiting
+
+
+S = TypeVar("S", bound=Share)
+K = TypeVar("K")
+
+
+class Turns(Generic[K, S]):
+    """Some who want work done, and whose turn it is."""
+
+    def __init__(self, make: Callable[[], S]) -> None:
+        self._make = make
+        self._shares: dict[K, S] = {}
+        self._now = 0.0  # what the one that was served last had used
+
+    def __len__(self) -> int:
+        return len(self._shares)
+
+    def enter(self, name: K) -> S:
+        """The share of somebody who has one more piece waiting."""
+        found = self._shares.get(name)
+        if found is None:
+            found = self._shares[name] = self._make()
+        if found.idle:
+            found.used = max(found.used, self._now)  # nobody saves up time by waiting
+        found.waiting += 1
+        return found
+
+    def get(self, name: K) -> S:
+        """The share of somebody; an idle one if nothing is known."""
+        return self._shares.get(name) or self._make()
+
+    def take(self) -> tuple[K, S]:
+        """Whose turn it is, with one piece less waiting and one more under way."""
+        some = [pair for pair in self._shares.items() if pair[1].waiting]
+        name, share = min(some, key=lambda pair: (pair[1].running, pair[1].used + pair[1].last))
+        self._now = max(self._now, share.used)
+        share.waiting -= 1
+        share.running += 1
+        return name, share
+
+    def done(self, name: K, seconds: float) -> None:
+        """Take note that a piece is done, and how long it took."""
+        share = self._shares[name]
+        share.used += seconds
+        share.last = seconds
+        share.running -= 1
+        self._forget()
+
+    def leave(self, name: K) -> None:
+        """Take note that a piece is no longer wanted."""
+        self._shares[name].waiting -= 1
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop who wants nothing, unless it has used more than others who still want something."""
+        idle = [name for name, share in self._shares.items() if share.idle]
+        alone = len(idle) == len(self._shares)
+        for name in idle:
+            behind = self._shares[name].used <= self._now
+            if alone or behind or len(self._shares) > REMEMBERED:
+                del self._shares[name]
+
+
+@dataclass
+class Connection(Share):
+    """A connection, and its pieces."""
+
+    pieces: deque[Piece] = field(default_factory=deque)
+
+
+@dataclass
+class Address(Share):
+    """An address, and its connections."""
+
+    connections: Turns[int, Connection] = field(default_factory=lambda: Turns(Connection))
 
 
 class Desk:
     """Some threads, and what waits for them."""
 
     def __init__(self, threads: int) -> None:
-        self._clients: dict[str, Client] = {}
-        self._now = 0.0  # what the client that was served last had used
+        self._threads = threads
+        self.lag = 0.0
+        """How late the event loop is: seconds that an answer out of a table waits for its turn."""
+        self._addresses: Turns[str, Address] = Turns(Address)
         self._count = 0
         self._changed = threading.Condition()
         self._closed = False
@@ -51,29 +150,27 @@ class Desk:
         for _ in range(threads):
             threading.Thread(target=self._serve, daemon=True).start()
 
-    async def run(self, client: str, function: Callable[..., T], *args: Any) -> T:
+    async def run(self, client: Client, function: Callable[..., T], *args: Any) -> T:
         """Have a function called by a thread, when it is the client's turn."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
+        host, port = client
         with self._changed:
-            if self._closed:
-                raise BusyError("the studio is ending")
-            found = self._clients.setdefault(client, Client(self._now))
-            if not found.running and not found.waiting:
-                found.used = max(found.used, self._now)  # nobody saves up time by waiting
-            if len(found.waiting) >= WAITING or self._count >= WAITING_IN_ALL:
-                raise BusyError("too much is asked for at once; try again in a moment")
-            found.waiting.append((loop, future, partial(function, *args)))
+            self._check(self._addresses.get(host))
+            connection = self._addresses.enter(host).connections.enter(port)
+            connection.pieces.append((loop, future, partial(function, *args)))
             self._count += 1
             self._changed.notify()
         try:
             return await future
         except asyncio.CancelledError:  # who asked has gone
-            self._forget(found, future)
+            self._forget(client, connection, future)
             raise
 
-    async def run_patiently(self, client: str, function: Callable[..., T], *args: Any) -> T:
-        """The same for what is under way; where too much waits, it waits as well."""
+    async def run_patiently(self, client: Client, function: Callable[..., T], *args: Any) -> T:
+        """The same for what is under way; where too much waits, or answers are late, it waits."""
+        if self.lag > LATE:
+            await asyncio.sleep(min(self.lag, LONGEST_PAUSE))
         while True:
             try:
                 return await self.run(client, function, *args)
@@ -82,19 +179,42 @@ class Desk:
                     raise
                 await asyncio.sleep(0.2)
 
-    def _forget(self, client: Client, future: asyncio.Future[Any]) -> None:
-        """Take away what waits and is no longer wanted."""
+    async def listen(self) -> None:
+        """Keep measuring how late the event loop is."""
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(BEAT)
+            self.lag = time.perf_counter() - began - BEAT
+
+    def _check(self, address: Address) -> None:
+        """A `BusyError` if no more may wait, from this address or at all."""
+        if self._closed:
+            raise BusyError("the studio is ending")
+        full = max(address.waiting / WAITING, self._count / WAITING_IN_ALL)
+        if full >= 1:
+            seconds = max(address.waiting, self._count) * address.last / self._threads
+            raise BusyError("too much is asked for at once; try again in a moment", seconds)
+
+    def _forget(self, client: Client, connection: Connection, future: asyncio.Future[Any]) -> None:
+        """Take away a piece that waits and is no longer wanted."""
+        host, port = client
         with self._changed:
-            kept = [piece for piece in client.waiting if piece[1] is not future]
-            self._count -= len(client.waiting) - len(kept)
-            client.waiting = deque(kept)
+            for piece in connection.pieces:
+                if piece[1] is future:
+                    connection.pieces.remove(piece)
+                    self._addresses.get(host).connections.leave(port)
+                    self._addresses.leave(host)
+                    self._count -= 1
+                    return
 
     def close(self) -> None:
         """Let the threads go when they have done what they are at; nobody waits for that."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-            waiting = [piece for client in self._clients.values() for piece in client.waiting]
+            waiting = []
+            while self._count:
+                waiting.append(self._next()[1])
         for loop, future, _ in (*waiting, *self._running.values()):
             _tell(loop, future, partial(future.set_exception, BusyError("the studio is ending")))
 
@@ -106,35 +226,28 @@ class Desk:
                     self._changed.wait()
                 if self._closed:
                     return
-                name, piece = self._next()
+                client, piece = self._next()
                 self._running[threading.get_ident()] = piece
             loop, future, function = piece
             began = time.perf_counter()
             if not future.cancelled():
                 _answer(loop, future, function)
-            self._done(name, time.perf_counter() - began)
+            self._done(client, time.perf_counter() - began)
 
-    def _next(self) -> tuple[str, Piece]:
+    def _next(self) -> tuple[Client, Piece]:
         """The piece whose turn it is."""
-        some = [(name, each) for name, each in self._clients.items() if each.waiting]
-        name, client = min(some, key=lambda pair: (pair[1].running, pair[1].used + pair[1].last))
-        self._now = max(self._now, client.used)
-        client.running += 1
+        host, address = self._addresses.take()
+        port, connection = address.connections.take()
         self._count -= 1
-        return name, client.waiting.popleft()
+        return (host, port), connection.pieces.popleft()
 
-    def _done(self, name: str, seconds: float) -> None:
+    def _done(self, client: Client, seconds: float) -> None:
         """Take note of what a client has used."""
+        host, port = client
         with self._changed:
             del self._running[threading.get_ident()]
-            client = self._clients[name]
-            client.used += seconds
-            client.last = seconds
-            client.running -= 1
-            idle = [n for n, c in self._clients.items() if not c.running and not c.waiting]
-            for other in idle:  # who has used more than others is remembered until they have, too
-                if self._clients[other].used <= self._now:
-                    del self._clients[other]
+            self._addresses.get(host).connections.done(port, seconds)
+            self._addresses.done(host, seconds)
 
 
 def _answer(

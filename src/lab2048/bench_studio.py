@@ -22,7 +22,10 @@ from lab2048.solve.table import find_table
 
 ASKED = 600
 """Questions of the client that is alone."""
-CLIENTS, WATCHERS = 50, 20
+CROWD = 50, 20
+"""Clients that ask one question after the other, and those that watch meanwhile."""
+TABLE_CROWD = 200, 0
+"""The same, for answers out of a table alone."""
 SECONDS = 10.0
 WATCHED = ("expectimax", "greedy", "mcts", "montecarlo", "random")
 """Who is watched, on 4x4 as fast as it goes."""
@@ -72,13 +75,16 @@ async def _measure(port: int, board: str, started: float, note: Note) -> dict[st
         alone = [await client.timed(paths[i % len(paths)]) for i in range(ASKED)]
     note("many clients")
     await _watched(port, 1, len(WATCHED), lambda frames: None)  # what has to be compiled is, then
-    crowd = await _crowd(port, paths)
+    crowd = await _crowd(port, paths, *CROWD)
+    note("many more, who ask for a table alone")
+    table_crowd = await _crowd(port, paths, *TABLE_CROWD)
     return {
         "board": board,
         "start_seconds": round(started, 3),
         "page": page,
         "analyse_ms": _spread(alone),
-        "crowd": {"clients": CLIENTS, "watchers": WATCHERS, "seconds": SECONDS, **crowd},
+        "crowd": crowd,
+        "table_crowd": table_crowd,
         "machine": machine(),
     }
 
@@ -130,7 +136,7 @@ async def _page(client: Connection) -> dict[str, Any]:
 # -- many at once ----------------------------------------------------------------------------------
 
 
-async def _crowd(port: int, paths: list[str]) -> dict[str, Any]:
+async def _crowd(port: int, paths: list[str], clients: int, watchers: int) -> dict[str, Any]:
     """Clients that ask one question after the other, while others watch."""
     end = time.perf_counter() + SECONDS
     seconds: list[float] = []
@@ -152,13 +158,16 @@ async def _crowd(port: int, paths: list[str]) -> dict[str, Any]:
                     errors += 1
                     return
 
-    watching = asyncio.create_task(_watched(port, SECONDS, WATCHERS, seen))
-    await asyncio.gather(*(ask(number) for number in range(CLIENTS)))
+    watching = asyncio.create_task(_watched(port, SECONDS, watchers, seen))
+    await asyncio.gather(*(ask(number) for number in range(clients)))
     errors += await watching
     return {
+        "clients": clients,
+        "watchers": watchers,
+        "seconds": SECONDS,
         **_spread(seconds),
         "answers_per_second": round(len(seconds) / SECONDS),
-        "frames_per_second_a_watcher": round(frames / SECONDS / WATCHERS, 1),
+        "frames_per_second_a_watcher": round(frames / SECONDS / max(watchers, 1), 1),
         "errors": errors,
     }
 

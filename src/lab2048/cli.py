@@ -388,6 +388,8 @@ def bench_studio(as_json: JsonOption = False) -> None:
     table.add_row("  answers a second", f"{crowd['answers_per_second']:,}")
     table.add_row("  frames a second, each watcher", f"{crowd['frames_per_second_a_watcher']}")
     table.add_row("  errors", str(crowd["errors"]))
+    crowd = figures["table_crowd"]
+    table.add_row(f"analysis, {crowd['clients']} clients", _milliseconds(crowd))
     _print_figures(figures, table, as_json)
 
 

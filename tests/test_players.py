@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from lab2048 import Rules
+from lab2048 import Board, Rules
 from lab2048.custom import load
 from lab2048.learn.neural import Loaded, Neural
 from lab2048.player import PlayerError
@@ -151,3 +151,20 @@ def test_optimal_needs_a_table(own_home):
         make_player("optimal", Rules(4, 4))
     with pytest.raises(ValueError, match=r"^optimal: an objective is"):
         make_player("optimal:objective=fame", Rules(3, 3))
+
+
+def test_a_player_takes_a_board_in_any_form():
+    player = make_player("greedy", RULES)
+    board = Board.parse("2 2 / 4 . / . 8")
+    forms = ("2 2 / 4 . / . 8", "112003", [[2, 2], [4, 0], [0, 8]], board.packed)
+    for form in (*forms, np.uint64(board.packed), board):
+        assert player.choose(form) == player.choose(board)
+        assert player.values(form) == player.values(board)
+    with pytest.raises(ValueError, match="the board is 2x2, the rules are 3x2"):
+        player.choose("2 2 / . .")
+    with pytest.raises(ValueError, match="3 is not a tile"):
+        player.values("3 . / . . / . .")
+    with pytest.raises(ValueError, match=r"no move is legal on 2 4 / 4 2 / 2 4"):
+        player.choose("2 4 / 4 2 / 2 4")
+    with pytest.raises(ValueError, match="is not a board"):
+        player.choose(2.5)

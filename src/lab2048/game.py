@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, lru_cache
 from numbers import Real
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple, SupportsIndex, Union, cast
 
 from lab2048 import chance
 from lab2048.notation import (
@@ -34,6 +34,8 @@ P4 = 0.1
 """The chance of a 4 in the usual game."""
 MAX_PACKED_RANK = 15
 """32768, the largest tile that a packed board holds."""
+Position = Union["Board", Source, int]
+"""A board as users may give it: `Rules.position` reads it."""
 MAX_AGE = 2**18 - 4
 """4 + 8 + ... + 131072: no game goes past it, so two 131072s never meet."""
 
@@ -138,6 +140,19 @@ class Rules:
             for cell in empty
             for rank, p in kinds
         ]
+
+    def position(self, given: Position) -> Board:
+        """A board in any form: a `Board`, what `Board.parse` takes, or a packed integer.
+
+        Ranks and packed integers are of this size; that of other forms is theirs (see `check`).
+        """
+        if isinstance(given, Board):
+            return given
+        if isinstance(given, str):  # ranks do not say how many rows there are
+            return Board.parse(given, self.name if given.strip().isalnum() else None)
+        if (packed := whole(given)) is not None:
+            return Board.from_packed(packed, self.rows, self.cols)
+        return Board.parse(cast(Source, given))
 
     def check(self, board: Board) -> None:
         """A `ValueError` unless the board is of this size."""

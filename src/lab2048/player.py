@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.game import Board, Direction, Rules
+from lab2048.game import Direction, Position, Rules
 
 Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]
@@ -172,22 +172,23 @@ class Player:
 
     # -- one board -------------------------------------------------------------------------------
 
-    def choose(self, board: Board, word: int = 0) -> Direction:
-        """The move on a board; a player that draws does so with this random word."""
+    def choose(self, board: Position, word: int = 0) -> Direction:
+        """The move on a board, in any form; a player that draws does so with this random word."""
         move = int(self.choose_many(self._packed(board), np.array([word], np.uint64))[0])
         if move < 0:
-            raise ValueError(f"no move is legal on {board}")
+            raise ValueError(f"no move is legal on {self.rules.position(board)}")
         return Direction(move)
 
-    def values(self, board: Board, word: int = 0) -> dict[Direction, float]:
-        """What every legal move is worth to the player; `meaning` says in what."""
+    def values(self, board: Position, word: int = 0) -> dict[Direction, float]:
+        """What every legal move of a board is worth to the player; `meaning` says in what."""
         found = self.values_many(self._packed(board), np.array([word], np.uint64))[0]
         return {d: float(found[d]) for d in Direction if not np.isnan(found[d])}
 
-    def _packed(self, board: Board) -> Words:
+    def _packed(self, board: Position) -> Words:
         """One board as an array, and if its tiles do not fit, one that plays alike."""
-        self.rules.check(board)
-        return np.array([board.stand_in().packed], np.uint64)
+        position = self.rules.position(board)
+        self.rules.check(position)
+        return np.array([position.stand_in().packed], np.uint64)
 
 
 def _check(each: dataclasses.Field[Any], value: Any) -> None:

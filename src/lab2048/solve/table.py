@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lab2048.game import Board, Direction, Rules, Spawn
+from lab2048.game import Board, Direction, Position, Rules, Spawn
 from lab2048.home import locked
 from lab2048.notation import checked_threads, short
 from lab2048.solve.manifest import check_files, check_format, load_manifest
@@ -42,7 +42,6 @@ from lab2048.solve.store import (
 K = TypeVar("K")
 T = TypeVar("T")
 Floats = NDArray[np.float64]
-Position = Board | str | int
 
 CACHE_BYTES = 1 << 30
 """How much memory decoded keys may take."""
@@ -288,14 +287,8 @@ class Table:
 
     def _parse(self, board: Position) -> Board:
         """A board in any form, of this table's size."""
-        name = (self.rules.rows, self.rules.cols)
-        if isinstance(board, Board):
-            position = board
-        elif isinstance(board, str):
-            position = Board.parse(board, name if board.strip().isalnum() else None)
-        else:
-            position = Board.from_packed(board, *name)
-        if (position.rows, position.cols) != name:
+        position = self.rules.position(board)
+        if (position.rows, position.cols) != (self.rules.rows, self.rules.cols):
             raise NotInTableError(
                 f"the table is of {self.rules.name}, the board is {position.rows}x{position.cols}"
             )

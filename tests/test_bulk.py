@@ -187,7 +187,9 @@ if WITH_JIT:
         everywhere = np.ones(state.shape[1], np.bool_)
         lanes.restart(state, everywhere, np.zeros_like(games), games, four, 3, 5)
         ranks = np.empty((state.shape[1], 15), np.uint8)
-        lanes.observe(state, ranks, np.empty((state.shape[1], 4), np.int8))
+        tiles = np.empty(state.shape[1], np.int64)
+        lanes.observe(state, ranks, np.empty((state.shape[1], 4), np.int8), tiles)
+        assert (tiles == 1 << ranks.max(axis=1).astype(np.int64)).all()
         pairs = np.argsort(ranks == 0, axis=1, kind="stable")[:, :2]
         places = np.bincount(pairs[:, 0] * 15 + pairs[:, 1], minlength=225)
         assert (places > 0).sum() == 15 * 14 // 2

@@ -119,7 +119,44 @@ def test_rendering():
         GameEnv(render_mode="human")
 
 
+def test_info_has_the_score_and_the_largest_tile():
+    env, rng = GameEnv(3, 3), np.random.default_rng(0)
+    obs, info = env.reset(seed=3)
+    assert (info["score"], info["max_tile"]) == (0, 2 ** obs.max())
+    score = 0
+    for _ in range(30):
+        assert env.action_masks().dtype == np.bool_
+        assert (env.action_masks() == info["action_mask"]).all()
+        obs, reward, *_, info = env.step(legal_actions(rng, info["action_mask"]))
+        score += reward
+        assert (info["score"], info["max_tile"]) == (score, 2 ** obs.max())
+    assert score > 0
+    wrapped = gymnasium.make(ID, rows=3, cols=3)
+    wrapped.reset(seed=3)
+    assert wrapped.get_wrapper_attr("action_masks")().shape == (4,)
+
+
+def test_an_episode_of_illegal_moves_is_truncated():
+    def stuck(env, moves):
+        env.reset(seed=1, options={"start": "2 4 / . ."})
+        return [env.step(move)[3] for move in moves]
+
+    left, down = Direction.LEFT, Direction.DOWN
+    assert stuck(GameEnv(2, 2), [left] * 100) == [False] * 99 + [True]
+    env = GameEnv(2, 2, max_illegal=2)
+    assert stuck(env, [left, down]) == [False, False]  # a legal move begins the count anew
+    assert stuck(env, [left, left]) == [False, True]
+    assert not any(stuck(GameEnv(2, 2, max_illegal=None), [left] * 300))
+    for bad in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="max_illegal is a whole number from 1 on, or None"):
+            GameVectorEnv(2, max_illegal=bad)
+
+
 def test_step_before_reset_is_refused():
+    with pytest.raises(RuntimeError, match="reset"):
+        GameEnv().action_masks()
+    with pytest.raises(RuntimeError, match="reset"):
+        GameVectorEnv(2).action_masks()
     with pytest.raises(RuntimeError, match="reset"):
         GameEnv().step(0)
     with pytest.raises(RuntimeError, match="reset"):
@@ -129,10 +166,10 @@ def test_step_before_reset_is_refused():
 # -- many at once ------------------------------------------------------------------------------
 
 
-def run_both(mode, shape, boards, steps, actions):
+def run_both(mode, shape, boards, steps, actions, **options):
     """Step the vector environment beside Gymnasium's own, made of single ones."""
-    ours = GameVectorEnv(boards, *shape, autoreset_mode=mode)
-    theirs = SyncVectorEnv([lambda: GameEnv(*shape)] * boards, autoreset_mode=mode)
+    ours = GameVectorEnv(boards, *shape, autoreset_mode=mode, **options)
+    theirs = SyncVectorEnv([lambda: GameEnv(*shape, **options)] * boards, autoreset_mode=mode)
     assert ours.metadata["autoreset_mode"] is theirs.metadata["autoreset_mode"] is mode
     assert ours.single_observation_space == theirs.single_observation_space
     assert ours.observation_space == theirs.observation_space
@@ -146,6 +183,9 @@ def run_both(mode, shape, boards, steps, actions):
             assert mine.dtype == other.dtype
             assert (mine == other).all()
         same_info(a[4], b[4])
+        masks = ours.action_masks()
+        assert masks.dtype == np.bool_ and (masks == np.stack(theirs.call("action_masks"))).all()
+        assert (masks == a[4]["action_mask"]).all()
     return a
 
 
@@ -166,6 +206,19 @@ def test_it_is_the_same_as_many_single_ones(mode, shape):
     rng = np.random.default_rng(1)
     run_both(mode, shape, 7, 150, lambda info: rng.integers(0, 4, 7))
     run_both(mode, shape, 7, 150, lambda info: legal_actions(rng, info["action_mask"]))
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_boards_that_are_stuck_are_truncated_like_single_ones(mode):
+    rng, seen = np.random.default_rng(4), []
+
+    def actions(info):
+        seen.append(info)
+        return rng.integers(0, 2, 7)  # up and right only: most games are stuck soon
+
+    run_both(mode, (3, 3), 7, 150, actions, max_illegal=3)
+    scores = np.array([info["score"] for info in seen])
+    assert (np.diff(scores, axis=0) < 0).sum() > 20  # so many games have begun anew
 
 
 def test_more_boards_than_lanes_and_not_a_multiple():

@@ -4,8 +4,13 @@
     action        Discrete(4): 0 up, 1 right, 2 down, 3 left
     reward        the merged tiles of the move
     terminated    no move is legal
+    truncated     the last `max_illegal` moves that were asked for were not legal (100; None: never)
     info          "action_mask": int8, 1 for each move that is legal now
                   "illegal": whether the move just asked for was not legal; it changed nothing
+                  "score": the sum of the rewards of this game
+                  "max_tile": the largest tile on the board
+
+`action_masks()` returns the mask as bools, as MaskablePPO of sb3-contrib asks for it.
 
 `gymnasium.make("lab2048.env:lab2048/Game-v0")` makes one without an import; `import lab2048.env`
 makes the name known, so that `lab2048/Game-v0` is enough.
@@ -24,7 +29,7 @@ from numpy.typing import NDArray
 
 from lab2048 import chance
 from lab2048.game import P4, Board, Direction, Game, Rules, spawned
-from lab2048.notation import MAX_RANK
+from lab2048.notation import MAX_RANK, short, whole
 from lab2048.picture import picture
 from lab2048.registration import register_envs
 
@@ -38,6 +43,9 @@ except ImportError as error:
 register_envs()
 
 Ranks = NDArray[np.uint8]
+
+MAX_ILLEGAL = 100
+"""Illegal moves in a row that truncate an episode. Random moves come to it once in 3e12 times."""
 
 _METADATA: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 8}
 
@@ -55,6 +63,14 @@ def _check_render_mode(mode: str | None) -> str | None:
     return mode
 
 
+def _check_max_illegal(number: int | None) -> int | None:
+    """The number of illegal moves in a row that ends an episode, or a `ValueError`."""
+    found = None if number is None else whole(number) or 0
+    if found is not None and found < 1:
+        raise ValueError(f"max_illegal is a whole number from 1 on, or None, not {short(number)}")
+    return found
+
+
 def _action_mask(board: Board) -> NDArray[np.int8]:
     """Four 0s and 1s, as `lanes.observe` writes them."""
     legal = board.legal_moves
@@ -67,9 +83,16 @@ class GameEnv(gymnasium.Env[Ranks, np.int64]):
     metadata: dict[str, Any] = _METADATA
 
     def __init__(
-        self, rows: int = 4, cols: int = 4, p4: float = P4, render_mode: str | None = None
+        self,
+        rows: int = 4,
+        cols: int = 4,
+        p4: float = P4,
+        render_mode: str | None = None,
+        max_illegal: int | None = MAX_ILLEGAL,
     ) -> None:
         self.rules = Rules(rows, cols, p4)
+        self.max_illegal = _check_max_illegal(max_illegal)
+        self._illegal = 0
         self.observation_space, self.action_space = _spaces(self.rules)
         self.render_mode = _check_render_mode(render_mode)
         self.game: Game | None = None
@@ -79,17 +102,18 @@ class GameEnv(gymnasium.Env[Ranks, np.int64]):
     ) -> tuple[Ranks, dict[str, Any]]:
         """Begin the first game of a seed or, without one, the next.
 
-        `options={"start": board}` begins it with that board, in any form `Board.parse` takes.
+        `options={"start": board}` begins it with that board, in any form `Rules.position` takes.
         """
         super().reset(seed=seed)
         given = (options or {}).get("start")
-        start = given if given is None or isinstance(given, Board) else Board.parse(given)
+        start = None if given is None else self.rules.position(given)
         if seed is None and self.game is not None:
             index = self.game.index + 1
             self.game = Game(self.rules, self.game.seed, index=index, start=start)
         else:
             drawn = int(self.np_random.integers(2**32)) if seed is None else seed
             self.game = Game(self.rules, drawn, start=start)
+        self._illegal = 0
         return self._observation(self.game), self._info(self.game, illegal=False)
 
     def step(self, action: np.int64 | int) -> tuple[Ranks, float, bool, bool, dict[str, Any]]:
@@ -99,9 +123,17 @@ class GameEnv(gymnasium.Env[Ranks, np.int64]):
         move = self.game.board.move(action)
         if move.legal:
             self.game.play(action)
+        self._illegal = 0 if move.legal else self._illegal + 1
         info = self._info(self.game, illegal=not move.legal)
         over = not info["action_mask"].any()
-        return self._observation(self.game), float(move.reward), over, False, info
+        stuck = not over and self.max_illegal is not None and self._illegal >= self.max_illegal
+        return self._observation(self.game), float(move.reward), over, stuck, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which moves are legal now, as MaskablePPO asks for it."""
+        if self.game is None:
+            raise RuntimeError("call reset() before action_masks()")
+        return _action_mask(self.game.board).astype(np.bool_)
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The board as text (`ansi`) or as a picture (`rgb_array`)."""
@@ -117,8 +149,13 @@ class GameEnv(gymnasium.Env[Ranks, np.int64]):
         return np.array(game.board.ranks, np.uint8).reshape(shape)
 
     def _info(self, game: Game, *, illegal: bool) -> dict[str, Any]:
-        """What is legal now, and whether the last move was."""
-        return {"action_mask": _action_mask(game.board), "illegal": illegal}
+        """What is legal now, whether the last move was, and how far the game has come."""
+        return {
+            "action_mask": _action_mask(game.board),
+            "illegal": illegal,
+            "score": game.score,
+            "max_tile": game.board.max_tile,
+        }
 
 
 class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
@@ -139,6 +176,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         p4: float = P4,
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        max_illegal: int | None = MAX_ILLEGAL,
     ) -> None:
         if num_envs < 1:
             raise ValueError(f"num_envs is at least 1, not {num_envs}")
@@ -162,6 +200,8 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         self._seeds = np.zeros(num_envs, np.uint64)
         self._games = np.zeros(num_envs, np.uint64)
         self._over = np.zeros(num_envs, np.bool_)
+        self._tally = np.zeros((2, num_envs), np.int64)  # scores, and illegal moves in a row
+        self.max_illegal = _check_max_illegal(max_illegal)
         self._seeded = False
 
     def reset(
@@ -189,7 +229,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
     ) -> tuple[Ranks, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Make a move on every board."""
         from lab2048.board import table
-        from lab2048.lanes import step_kernel
+        from lab2048.lanes import step_kernel, tally
 
         if not self._seeded:
             raise RuntimeError("call reset() before step()")
@@ -203,22 +243,29 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         tables = table(cols), table(rows)
         step_kernel(rows, cols)(self._state, moves, self._four, *tables, rewards)
         self._move_wide(moves, rewards)
-        illegal = rewards < 0
-        rewards[illegal] = 0
+        gained, illegal = np.empty(self.num_envs), np.empty(self.num_envs, np.bool_)
+        tally(rewards, self._tally, gained, illegal)
         if not self._same_step and self._over.any():
             self._begin_next(self._over)
             illegal &= ~self._over
+            gained[self._over] = 0  # a game that was truncated has moved once more
         ranks, info = self._observe(illegal)
-        self._over = self._ended()
-        ended = self._over.copy()
-        if self._same_step and ended.any():
-            final = {"action_mask": np.zeros_like(info["action_mask"]), "illegal": illegal & ended}
-            last = ranks
-            self._begin_next(ended)
-            ranks, info = self._observe(illegal & ~ended)
-            info |= _finals(last, final, ended)
-        truncated = np.zeros(self.num_envs, np.bool_)
-        return ranks, rewards.astype(np.float64), ended, truncated, info
+        ended, truncated = self._ended(), self._truncated()
+        truncated &= ~ended
+        self._over = over = ended | truncated
+        if self._same_step and over.any():
+            last = ranks, info
+            self._begin_next(over)
+            ranks, info = self._observe(illegal & ~over)
+            info |= _finals(*last, over)
+        return ranks, gained, ended, truncated, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which moves of each board are legal now, (num_envs, 4)."""
+        if not self._seeded:
+            raise RuntimeError("call reset() before action_masks()")
+        masks: NDArray[np.bool_] = self._observe(self._over)[1]["action_mask"].astype(np.bool_)
+        return masks
 
     def render(self) -> tuple[Any, ...] | None:
         """A text or a picture of each board."""
@@ -251,6 +298,8 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
 
         for j in [j for j in self._wide if which[j]]:
             del self._wide[j]
+        for row in self._tally:  # one at a time takes a third of the time
+            row[which] = 0
         rows, cols = self.rules.rows, self.rules.cols
         restart(self._state, which, self._seeds, self._games, self._four, rows, cols)
 
@@ -265,12 +314,19 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
 
         ranks = np.empty((self.num_envs, self.rules.cells), np.uint8)
         masks = np.empty((self.num_envs, 4), np.int8)
-        observe(self._state, ranks, masks)
+        tiles = np.empty(self.num_envs, np.int64)
+        observe(self._state, ranks, masks, tiles)
         for j, board in self._wide.items():
-            ranks[j], masks[j] = board.ranks, _action_mask(board)
-        everywhere = np.ones(self.num_envs, np.bool_)
-        info = {"action_mask": masks, "_action_mask": everywhere}
-        info |= {"illegal": illegal, "_illegal": everywhere.copy()}
+            ranks[j], masks[j], tiles[j] = board.ranks, _action_mask(board), board.max_tile
+        facts = {
+            "action_mask": masks,
+            "illegal": illegal,
+            "score": self._tally[0].copy(),
+            "max_tile": tiles,
+        }
+        info: dict[str, Any] = {}
+        for name, values in facts.items():
+            info |= {name: values, f"_{name}": np.ones(self.num_envs, np.bool_)}
         return ranks.reshape(-1, self.rules.rows, self.rules.cols), info
 
     def _ended(self) -> NDArray[np.bool_]:
@@ -279,6 +335,12 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         for j, board in self._wide.items():
             ended[j] = board.is_terminal
         return ended
+
+    def _truncated(self) -> NDArray[np.bool_]:
+        """Which boards have been asked for nothing but illegal moves for too long."""
+        if self.max_illegal is None:
+            return np.zeros(self.num_envs, np.bool_)
+        return np.asarray(self._tally[1] >= self.max_illegal)
 
     def _board(self, j: int) -> Board:
         """Board j as it is."""
@@ -303,8 +365,14 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
                 boards[j] = masks[j] = 0  # on an empty board the kernel finds no move to make
 
 
+def _where(which: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[Any]:
+    """The values of some boards, and 0 for the others."""
+    return values * which.reshape(-1, *[1] * (values.ndim - 1))
+
+
 def _finals(ranks: Ranks, info: dict[str, Any], ended: NDArray[np.bool_]) -> dict[str, Any]:
     """What SAME_STEP tells of the games that ended, as Gymnasium's own environments do."""
+    info = {name: _where(ended, each) for name, each in info.items() if name[0] != "_"}
     observations = np.empty(len(ended), object)
     for j in np.flatnonzero(ended).tolist():
         observations[j] = ranks[j]

@@ -354,12 +354,34 @@ def restart(
             state[2, j] = legal(board, rows, cols)
 
 
-@kernel("void(uint64[:, ::1], uint8[:, ::1], int8[:, ::1])")
-def observe(state: Words, ranks: NDArray[np.uint8], masks: NDArray[np.int8]) -> None:
-    """The ranks of every board, cell by cell, and its legal moves as four 0s and 1s."""
+@kernel("void(int64[::1], int64[:, ::1], float64[::1], boolean[::1])")
+def tally(
+    rewards: NDArray[np.int64],
+    games: NDArray[np.int64],
+    gained: NDArray[np.float64],
+    illegal: NDArray[np.bool_],
+) -> None:
+    """Add up the rewards of a step: the score of every game, and its illegal moves in a row."""
+    for j in range(len(rewards)):
+        reward = max(rewards[j], 0)
+        illegal[j] = rewards[j] < 0  # ILLEGAL
+        gained[j] = reward
+        games[0, j] += reward
+        games[1, j] = (games[1, j] + 1) * illegal[j]
+
+
+@kernel("void(uint64[:, ::1], uint8[:, ::1], int8[:, ::1], int64[::1])")
+def observe(
+    state: Words, ranks: NDArray[np.uint8], masks: NDArray[np.int8], tiles: NDArray[np.int64]
+) -> None:
+    """The ranks of every board, its legal moves as four 0s and 1s, and its largest tile."""
     for j in range(state.shape[1]):
+        largest = U(0)
         for cell in range(ranks.shape[1]):
-            ranks[j, cell] = rank_at(state[0, j], cell)
+            rank = rank_at(state[0, j], cell)
+            ranks[j, cell] = rank
+            largest = max(largest, rank)
+        tiles[j] = U(1) << largest
         for direction in range(4):
             masks[j, direction] = (state[2, j] >> U(direction)) & U(1)
 

@@ -10,8 +10,11 @@ import sys
 
 import pexpect
 import pytest
+import typer
 
 import lab2048
+from lab2048.cli import app
+from lab2048.notation import counted
 
 
 def run(*arguments, **environment):
@@ -36,6 +39,51 @@ def test_without_a_command_it_shows_what_there_is(command):
     for name in ("play", "watch", "probe", "tour", "solve", "table", "survey", "evaluate", "bench"):
         assert name in out
     assert "engine" in command("bench")[1]
+
+
+def groups(found=None, name=()):
+    """The names of all groups of commands."""
+    found = typer.main.get_command(app) if found is None else found
+    for each, command in getattr(found, "commands", {}).items():
+        if hasattr(command, "commands"):
+            yield (*name, each)
+            yield from groups(command, (*name, each))
+
+
+def test_every_group_without_a_command_shows_what_there_is(command):
+    found = list(groups())
+    assert {("train",), ("data",), ("table",), ("bench",), ("cluster",)} <= set(found)
+    for name in found:
+        code, out, err = command(*name)
+        assert (code, err) == (0, "") and "Commands" in out
+
+
+def test_numbers_of_things():
+    found = {"5000": 5000, "200k": 200_000, "4.1M": 4_100_000, "16.1k": 16_100, "1m": 10**6}
+    assert {text: counted(text) for text in found} == found
+    for text in ("0.5", "1.0001k", "-1", "1e3", "1G", "", "k", "1_0", "\u0663"):
+        with pytest.raises(ValueError, match="a number of games is such as"):
+            counted(text)
+    for text in ("0", "9999999M", "9" * 30):
+        with pytest.raises(ValueError, match="games is"):
+            counted(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "evaluate nobody --games 1k",
+        "tour --games 2M --seed -1",
+        "data make --player nobody --moves 1.5k --first 1k --out a.txt",
+        "data label --player nobody --moves 1k --out a.parquet",
+        "train ntuple --board 9x9 --episodes 1k --block 1k",
+        pytest.param("train supervised --board 9x9 --batch 2k", marks=pytest.mark.slow),
+        pytest.param("train zero --board 9x9 --moves 2M", marks=pytest.mark.slow),
+    ],
+)
+def test_numbers_of_games_and_moves_may_be_in_thousands(line, command, warm_home):
+    _, _, err = command(*line.split())
+    assert re.search("no player 'nobody'|not 9x9|a seed is", err.splitlines()[-1])
 
 
 UNSOLVED = {"after_value": None, "q": None, "regret": None, "optimal": None}
@@ -294,7 +342,7 @@ WRITERS = {
     "line",
     [pytest.param(line, marks=[SLOW] * ("d --d" in line or "zero" in line)) for line in WRITERS],
 )
-def test_what_exists_is_not_replaced_unasked(line, command, own_home, tmp_path):
+def test_what_exists_is_not_replaced_unasked(line, command, warm_home, tmp_path):
     path = tmp_path / "out" / WRITERS[line]
     path.parent.mkdir()
     path.write_text("dear to somebody")

@@ -13,7 +13,6 @@ import time
 import pytest
 from conftest import run_command
 
-from lab2048.cli_train import counted
 from lab2048.learn import folder as folder_module
 from lab2048.learn import runs as runs_module
 from lab2048.learn.files import FILE, network_folder, read_facts
@@ -112,14 +111,6 @@ def test_bad_commands_are_told_in_a_line(own_home, command, arguments, said):
     code, out, err = command("train", "ntuple", "--board", "3x3", *arguments)
     lines = [line for line in err.splitlines() if "compiling kernels" not in line]
     assert code == 2 and out == "" and len(lines) == 1 and said in lines[0]
-
-
-def test_numbers_of_games():
-    found = {"5000": 5000, "200k": 200_000, "4.1M": 4_100_000, "16.1k": 16_100, "1m": 10**6}
-    assert {text: counted(text) for text in found} == found
-    for text in ("0", "0.5", "1.0001k", "-1", "1e3", "1G", "", "9999999M"):
-        with pytest.raises(ValueError, match="a number of games is such as"):
-            counted(text)
 
 
 @slow

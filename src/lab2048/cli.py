@@ -27,7 +27,14 @@ from lab2048 import (
     cli_train,
 )
 from lab2048.game import P4
-from lab2048.options import BoardOption, FourOption, GammaOption, JsonOption, SeedOption
+from lab2048.options import (
+    BoardOption,
+    FourOption,
+    GammaOption,
+    JsonOption,
+    SeedOption,
+    command_group,
+)
 from lab2048.wording import one_line
 
 if TYPE_CHECKING:
@@ -41,7 +48,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-bench_app = typer.Typer(help="Measure how fast lab2048 is on this machine.")
+bench_app = command_group("Measure how fast lab2048 is on this machine.")
 app.add_typer(cli_solve.app)
 app.add_typer(cli_evaluate.app)
 app.add_typer(cli_review.app)
@@ -126,13 +133,6 @@ def root(
     if version:
         print(f"lab2048 {lab2048.__version__}")
         raise typer.Exit
-    if context.invoked_subcommand is None:
-        print(context.get_help())
-
-
-@bench_app.callback(invoke_without_command=True)
-def bench_root(context: typer.Context) -> None:
-    """Measure how fast lab2048 is on this machine."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 

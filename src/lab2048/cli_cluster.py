@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lab2048.options import JsonOption
+from lab2048.options import JsonOption, command_group
 from lab2048.wording import duration, size
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lab2048.solve.estimate import ClusterEstimate
     from lab2048.solve.problem import Problem
 
-app = typer.Typer(help="Work on a Ray cluster.")
+app = command_group("Work on a Ray cluster: docs/cluster.md says how one is started.")
 
 SharedOption = Annotated[
     Path | None,
@@ -32,13 +32,6 @@ SharedOption = Annotated[
 ]
 MACHINE_CORES = 64
 """Cores of a machine, unless it is said how many machines there are."""
-
-
-@app.callback(invoke_without_command=True)
-def root(context: typer.Context) -> None:
-    """Work on a Ray cluster: docs/cluster.md says how one is started."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
 
 
 @app.command()

@@ -18,20 +18,21 @@ from lab2048.options import (
     FourOption,
     JsonOption,
     ThreadsOption,
-    counted,
+    command_group,
+    count_option,
 )
 from lab2048.wording import size
 
-app = typer.Typer(help="Make move data to learn from, or look through it.", no_args_is_help=True)
+app = command_group("Make move data to learn from, or look through it.")
 
 RandomOption = Annotated[
     float, typer.Option("--random", min=0, max=1, help="The chance of a random move.")
 ]
 FirstOption = Annotated[
-    int | None, typer.Option("--first", min=1, help="Only so many moves of each game.")
+    int | None, count_option("--first", "moves", "Only the first N moves of each game.")
 ]
 MovesOption = Annotated[
-    str, typer.Option("--moves", metavar="N", help="How many, such as 5000, 200k or 5M.")
+    int, count_option("--moves", "moves", "How many, such as 5000, 200k or 5M.")
 ]
 GamesOption = Annotated[int, typer.Option("--seed", min=0, help="Of the games.")]
 PlayerOption = Annotated[str, typer.Option("--player", help="Who plays, such as ntuple:depth=2.")]
@@ -42,7 +43,7 @@ OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to
 def make(  # noqa: PLR0913, PLR0917
     out: OutOption,
     player: PlayerOption = "ntuple",
-    moves: MovesOption = "100k",
+    moves: MovesOption = 100_000,
     first: FirstOption = None,
     board: BoardOption = "4x4",
     p4: FourOption = 0.1,
@@ -58,15 +59,14 @@ def make(  # noqa: PLR0913, PLR0917
     from lab2048.game import Rules
     from lab2048.players import make_player
 
-    wanted = counted(moves, "moves")
     rules = Rules.parse(board, p4)
     check_file(out, force)
     chosen = make_player(player, rules)
     prepare(chosen)
     with team_at(cluster, threads) as team, progress_bar() as bar:
-        task = bar.add_task(chosen.spec, total=wanted)
+        task = bar.add_task(chosen.spec, total=moves)
         note, play = partial(move_on, bar, task), player_on(team)
-        parts = make_moves(chosen, wanted, seed, threads, note, first, play)
+        parts = make_moves(chosen, moves, seed, threads, note, first, play)
         written = write_moves(out, parts, rules, {"player": chosen.spec, "seed": seed})
     tell_written(out, "moves", written, as_json, player=chosen.spec, board=rules.name, seed=seed)
 
@@ -78,7 +78,7 @@ def label(  # noqa: PLR0913, PLR0917
     teacher: Annotated[
         str | None, typer.Option("--teacher", help="Who judges the moves, if not who plays.")
     ] = None,
-    moves: MovesOption = "100k",
+    moves: MovesOption = 100_000,
     first: FirstOption = None,
     random: RandomOption = 0.0,
     board: BoardOption = "4x4",
@@ -95,7 +95,6 @@ def label(  # noqa: PLR0913, PLR0917
     from lab2048.labels import Astray, write_labels
     from lab2048.players import make_player
 
-    wanted = counted(moves, "moves")
     rules = Rules.parse(board, p4)
     check_labels(out, force)
     chosen = make_player(player, rules)
@@ -103,9 +102,9 @@ def label(  # noqa: PLR0913, PLR0917
     prepare(chosen)
     prepare(judge)
     with team_at(cluster, threads) as team, progress_bar() as bar:
-        task = bar.add_task(chosen.spec, total=wanted)
+        task = bar.add_task(chosen.spec, total=moves)
         written = write_labels(
-            out, Astray(rules, chosen, random), judge, wanted, first=first, seed=seed,
+            out, Astray(rules, chosen, random), judge, moves, first=first, seed=seed,
             threads=threads, progress=partial(move_on, bar, task), play=player_on(team),
             judge=judge_on(team),
         )  # fmt: skip

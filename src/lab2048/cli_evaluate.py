@@ -23,6 +23,7 @@ from lab2048.options import (
     FourOption,
     JsonOption,
     ThreadsOption,
+    count_option,
 )
 from lab2048.wording import number
 
@@ -101,7 +102,9 @@ def evaluate(  # noqa: PLR0913, PLR0917
     ],
     board: BoardOption = "4x4",
     p4: FourOption = P4,
-    games: Annotated[int, typer.Option("--games", min=1, max=10**8, help="Games a player.")] = 100,
+    games: Annotated[
+        int, count_option("--games", "games", "Games a player, such as 500 or 10k.", high=10**8)
+    ] = 100,
     seed: GamesSeedOption = 1,
     table: TableOption = None,
     exact: Annotated[

@@ -15,7 +15,7 @@ import typer
 from lab2048.cli_cluster import team_at
 from lab2048.cli_evaluate import move_on, progress_bar, say
 from lab2048.cli_train import check_plot, stopping, table_against, there_already
-from lab2048.options import ClusterOption, ForceOption, JsonOption, ThreadsOption, counted
+from lab2048.options import ClusterOption, ForceOption, JsonOption, ThreadsOption, count_option
 
 if TYPE_CHECKING:
     from lab2048.learn.encoding import Batch
@@ -148,7 +148,7 @@ def supervised(  # noqa: PLR0913, PLR0917
         int | None, typer.Option("--epochs", min=1, max=100_000, help="Times through the data; 10.")
     ] = None,
     batch: Annotated[
-        int | None, typer.Option("--batch", min=2, max=1 << 20, help="Moves of a step; 1000.")
+        int | None, count_option("--batch", "moves", "Moves of a step; 1000.", 2, 1 << 20)
     ] = None,
     rate: RateOption = None,
     images: Annotated[
@@ -303,7 +303,7 @@ def zero(  # noqa: PLR0913, PLR0917
         typer.Option("--simulations", min=1, max=100_000, help="Of each move in self-play."),
     ] = None,
     moves: Annotated[
-        str | None, typer.Option("--moves", metavar="N", help="Moves to learn from, such as 2M.")
+        int | None, count_option("--moves", "moves", "Moves to learn from, such as 2M.")
     ] = None,
     minutes: Annotated[float | None, typer.Option("--minutes", help="Or how long.")] = None,
     out: NameOption = None,
@@ -335,10 +335,7 @@ def zero(  # noqa: PLR0913, PLR0917
         raise ValueError("a training lasts for --moves or for --minutes")
     if minutes is not None and not 0 < minutes <= 1e6:
         raise ValueError(f"--minutes is a number above 0, not {minutes:g}")
-    goal = module.Goal(
-        counted(moves, "moves") if moves is not None else None,
-        60 * minutes if minutes is not None else None,
-    )
+    goal = module.Goal(moves, 60 * minutes if minutes is not None else None)
     name = out or f"{board or '3x3'}-zero"
     before = stored(name, resume, "zero", module.FACTS)
     given = {

@@ -22,6 +22,7 @@ from lab2048.options import (
     GammaOption,
     JsonOption,
     ThreadsOption,
+    command_group,
 )
 from lab2048.wording import duration, number, percent, size
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from lab2048.solve.table import Table
 
 app = typer.Typer()
-table_app = typer.Typer(help="Look after the tables that were solved.")
+table_app = command_group("Look after the tables that were solved.")
 app.add_typer(table_app, name="table")
 
 SizeArgument = Annotated[str, typer.Argument(metavar="RxC", help="The board's size, such as 3x3.")]
@@ -283,13 +284,6 @@ def _kinds(value: dict[str, float | None]) -> str:
 
 
 # -- tables --------------------------------------------------------------------------------------
-
-
-@table_app.callback(invoke_without_command=True)
-def table_root(context: typer.Context) -> None:
-    """Look after the tables that were solved."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
 
 
 @table_app.command("list")

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from lab2048 import cli_evaluate
-from lab2048.options import ForceOption, JsonOption
+from lab2048.options import ForceOption, JsonOption, count_option
 
 if TYPE_CHECKING:
     from lab2048.player import Player
@@ -66,7 +66,7 @@ FIRST = 4469.5781
 @app.command()
 def tour(
     games: Annotated[
-        int, typer.Option("--games", min=10, max=10**7, help="Games on 3x3; a tenth on 4x4.")
+        int, count_option("--games", "games", "Games on 3x3; a tenth on 4x4.", 10, 10**7)
     ] = 500,
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same games.")] = 1,
     out: Annotated[

@@ -16,7 +16,7 @@ import typer
 
 from lab2048.cli_evaluate import progress_bar, say, table_for
 from lab2048.game import P4
-from lab2048.options import ForceOption, JsonOption, counted
+from lab2048.options import ForceOption, JsonOption, command_group, count_option
 from lab2048.wording import size
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lab2048.learn.training import Settings, Training
     from lab2048.solve.table import Table
 
-app = typer.Typer(help="Train a player, or list and pack what was trained.", no_args_is_help=True)
+app = command_group("Train a player, or list and pack what was trained.")
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """What asks a process to end; Windows does not have all of them."""
@@ -49,7 +49,7 @@ def ntuple(  # noqa: PLR0913, PLR0917
         str | None, typer.Option("--method", help="td, tc, otd, otc, td+tc, otd+tc, state or q.")
     ] = None,
     episodes: Annotated[
-        str | None, typer.Option("--episodes", metavar="N", help="Games, such as 5000, 200k or 1M.")
+        int | None, count_option("--episodes", "games", "Games, such as 5000, 200k or 1M.")
     ] = None,
     minutes: Annotated[float | None, typer.Option("--minutes", help="Or how long.")] = None,
     out: Annotated[
@@ -100,10 +100,7 @@ def ntuple(  # noqa: PLR0913, PLR0917
         raise ValueError("a training lasts for --episodes or for --minutes")
     if minutes is not None and not 0 < minutes <= 1e6:
         raise ValueError(f"--minutes is a number above 0, not {minutes:g}")
-    goal = Goal(
-        counted(episodes) if episodes is not None else None,
-        60 * minutes if minutes is not None else None,
-    )
+    goal = Goal(episodes, 60 * minutes if minutes is not None else None)
     check_plot(plot, force)
     given = {
         "board": board, "p4": p4, "network": network, "method": method, "rate": rate,

@@ -12,6 +12,7 @@ import os
 import re
 import reprlib
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import SupportsIndex
 
 SHAPES = [(r, c) for r in range(2, 7) for c in range(2, 7) if r * c <= 16]
@@ -54,6 +55,20 @@ def checked_threads(threads: object) -> int:
     if not 1 <= count <= 1024:
         raise ValueError(f"threads are a whole number from 1 to 1024, not {short(threads)}")
     return count
+
+
+FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
+
+
+def counted(text: str, what: str = "games", low: int = 1, high: int = 10**12) -> int:
+    """A number of things such as 5000, 200k or 1.5M, or a `ValueError`."""
+    found = re.fullmatch(r"([0-9]{1,20}\.?[0-9]{0,20})([kKmM]?)", text.strip())
+    value = Decimal(found[1]) * FACTORS[found[2].lower()] if found else None
+    if value is None or value != int(value):
+        raise ValueError(f"a number of {what} is such as 5000, 200k or 1M, not {text[:40]!r}")
+    if not low <= value <= high:
+        raise ValueError(f"the number of {what} is from {low:,} to {high:,}, not {text[:40]}")
+    return int(value)
 
 
 def where(cell: int, cols: int) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from lab2048.notation import counted
 
 BoardOption = Annotated[str, typer.Option("--board", metavar="RxC", help="The board's size.")]
 FourOption = Annotated[float, typer.Option("--p4", help="The chance that a new tile is a 4.")]
@@ -31,13 +31,23 @@ ClusterOption = Annotated[
     ),
 ]
 
-FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
+
+def count_option(flag: str, what: str, about: str, low: int = 1, high: int = 10**12) -> Any:
+    """An option that is a number of things, which may be written as 200k or 1.5M."""
+
+    def parse(value: str | int) -> int:
+        return counted(str(value), what, low, high)
+
+    return typer.Option(flag, metavar="N", help=about, parser=parse)
 
 
-def counted(text: str, what: str = "games") -> int:
-    """A number of things such as 5000, 200k or 1.5M."""
-    found = re.fullmatch(r"([0-9]+\.?[0-9]*)([kKmM]?)", text.strip())
-    value = Decimal(found[1]) * FACTORS[found[2].lower()] if found else Decimal(0)
-    if not 1 <= value <= 10**12 or value != int(value):
-        raise ValueError(f"a number of {what} is such as 5000, 200k or 1M, not {text[:40]!r}")
-    return int(value)
+def command_group(about: str) -> typer.Typer:
+    """A group of commands; called without one, it shows what there is."""
+    group = typer.Typer(help=about)
+
+    @group.callback(invoke_without_command=True, help=about)
+    def root(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            print(context.get_help())
+
+    return group

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import math
-import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from lab2048.learn.files import FILE
 from lab2048.learn.folder import Logs, Record, Saver
 from lab2048.learn.training import SHARE, DivergedError, Training, reach_of
 from lab2048.learn.weights import write_weights
+from lab2048.notation import counted
 from lab2048.wording import size
 
 SLICE = 1000
@@ -69,9 +69,10 @@ def block_size(text: str | None, goal: Goal, exact: bool) -> int:
     if text == "log":
         return 0
     if text is not None:
-        if not re.fullmatch("[0-9]{1,9}", text) or int(text) == 0:
-            raise ValueError(f"a block is a number of games, or log, not {text[:40]!r}")
-        return int(text)
+        try:
+            return counted(text, high=10**9)
+        except ValueError:
+            raise ValueError(f"a block is a number of games, or log, not {text[:40]!r}") from None
     if goal.games is None:
         return 10_000 if exact else 1000
     return max(100, goal.games // 10 if exact else min(10_000, goal.games // 100))

@@ -159,6 +159,9 @@ def command(monkeypatch, capsys):
     """A command run in this process: exit code, output, errors."""
     from lab2048.cli import main
 
+    # while tests compile kernels, nothing is said of how long that takes
+    monkeypatch.setattr("lab2048.cli_progress.FIRST", 3600.0)
+
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["lab2048", *arguments])
         with pytest.raises(SystemExit) as stopped:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pexpect
 import pytest
 import typer
 
 import lab2048
+from lab2048 import cli_progress, cli_solve
 from lab2048.cli import app
+from lab2048.learn.files import FILE, network_folder, write_tensors
 from lab2048.notation import counted
+from lab2048.solve import estimate
+from lab2048.solve.problem import Problem
 
 
 def run(*arguments, **environment):
@@ -384,3 +391,171 @@ def test_on_a_terminal_there_is_a_question(answer, code, tmp_path):
     child.close()
     assert child.exitstatus == code
     assert (tmp_path / "out").read_text() == ""
+
+
+# -- how far it is -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Lines come after hundredths of a second, not after tens of seconds."""
+    monkeypatch.setattr(cli_progress, "FIRST", 0.05)
+    monkeypatch.setattr(cli_progress, "AGAIN", 0.05)
+
+
+def wait_for(stream, pattern):
+    """Wait until a line is told that begins as all do, and goes on like this."""
+    line = re.compile(rf"^lab2048: after (a second|\d+ s): {pattern}$", re.MULTILINE)
+    late = time.monotonic() + 20
+    while not line.search(stream.getvalue()):
+        assert time.monotonic() < late, stream.getvalue()
+        time.sleep(0.01)
+
+
+def test_without_a_terminal_lines_say_how_far_it_is(soon):
+    stream = io.StringIO()
+    with cli_progress.told(cli_progress.Unheard(stream)):
+        wait_for(stream, "at work")
+        with cli_progress.progress_bar() as bar:
+            task = bar.add_task("greedy", total=1000)
+            bar.update(task, completed=100)
+            wait_for(stream, "greedy: 100 of 1,000, 10% done")
+            cli_progress.move_on(bar, task, 250)
+            wait_for(stream, "greedy: 250 of 1,000, 25% done, about .* left")
+        with cli_progress.status("measuring") as change:
+            change("measuring twice")
+            wait_for(stream, "measuring twice")
+    told = stream.getvalue()
+    time.sleep(0.15)
+    assert stream.getvalue() == told  # nothing more when it is over
+
+
+def test_lines_come_after_silence_only(soon, monkeypatch):
+    monkeypatch.setattr(cli_progress, "FIRST", 0.4)
+    stream = io.StringIO()
+    heard = cli_progress.Unheard(stream)
+    with cli_progress.told(heard):
+        for _ in range(8):
+            heard.write(".")
+            time.sleep(0.07)
+    stream.isatty = lambda: True  # where bars are seen
+    with cli_progress.told(heard):
+        time.sleep(0.5)
+    assert stream.getvalue() == "." * 8
+
+
+def test_a_long_command_says_that_it_is_at_work(command, monkeypatch, soon):
+    monkeypatch.setattr(cli_progress, "FIRST", 0.05)  # the fixture before has set it otherwise
+    monkeypatch.setattr("lab2048.analysis.as_json", lambda *_: time.sleep(0.2))
+    code, out, err = command("probe", SQUARE, "--json")
+    assert (code, out) == (0, "null\n")
+    assert re.match(r"lab2048: after (a second|\d+ s): at work\n", err)
+
+
+def test_an_estimate_includes_what_is_compiled(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("lab2048.jit.cache_folder", lambda: tmp_path)
+    threes, twos = Problem.of("3x3"), Problem.of("4x2")
+
+    def announced(problem):
+        cli_solve._announce(problem, tmp_path / "table", "float64", "table", 2, False, None)
+        return re.search(r"about (.*), 3", capsys.readouterr().err)[1]
+
+    assert announced(threes) == "41 s with compiling"
+    estimate.note_compiled(threes)
+    assert announced(threes) == "6 s"
+    assert announced(twos) == "21 s with compiling"  # most is done, but not what 4x2 needs
+
+
+# -- completion --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_names(own_home):
+    """A data folder with two networks and a table to name."""
+    for name, kind in (("mine", "ntuple"), ("other", "zero")):
+        write_tensors(network_folder(name) / FILE, kind, {}, {"a": np.zeros(1)})
+    (network_folder("damaged")).mkdir()
+    (network_folder("damaged") / FILE).touch()
+    (own_home / "tables" / "3x2-score").mkdir(parents=True)
+    (own_home / "tables" / "3x2-score" / "manifest.json").touch()
+
+
+COMPLETED = {
+    ("ev",): "evaluate",
+    ("evaluate", "exp"): "expectimax expectiminimax",
+    ("evaluate", "greedy", "opt"): "optimal",
+    ("evaluate", "greedy", "--boa"): "--board",
+    ("evaluate", "greedy", "--board", "6"): "6x2",
+    ("evaluate", "ntuple:"): "ntuple:mine",
+    ("evaluate", "greedy", "zero:o"): "zero:other",
+    ("probe", "--player", "ntuple:m"): "ntuple:mine",
+    ("watch", "ntuple:x"): "",
+    ("table", "info", ""): "3x2-score",
+    ("train", "pack", ""): "damaged mine other",
+    ("train", "ntuple", "--against", "3"): "3x2-score",
+}
+
+
+@pytest.mark.parametrize("words", COMPLETED, ids=" ".join)
+def test_shells_complete_names(words, command, monkeypatch, with_names):
+    """As their scripts do it, by variables."""
+    expected = COMPLETED[words].split()
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", " ".join(("lab2048", *words)))
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    monkeypatch.setenv("_LAB2048_COMPLETE", "complete_fish")
+    assert [line.split("\t")[0] for line in command()[1].split("\n") if line] == expected
+    monkeypatch.setenv("_LAB2048_COMPLETE", "complete_zsh")
+    answer = command()[1].replace("\\\\", "")
+    assert all(f'"{name}"' in answer for name in expected) and ("_files" in answer) == (
+        not expected
+    )
+    broken = re.sub("([:=])", r" \1 ", " ".join(("lab2048", *words))).split(" ")
+    broken = [word for place, word in enumerate(broken) if word or place == len(broken) - 1]
+    if words[-1].endswith(":"):
+        broken.pop()  # after a colon bash asks for what comes at the colon
+    monkeypatch.setenv("COMP_WORDS", "\n".join(broken))
+    monkeypatch.setenv("COMP_CWORD", str(len(broken) - 1))
+    monkeypatch.setenv("_LAB2048_COMPLETE", "complete_bash")
+    ends = [name.rpartition(":")[2] for name in expected]
+    assert command()[1].split() == ends
+
+
+def test_completion_loads_nothing_slow(with_names):
+    code = (
+        "import sys\nfrom lab2048.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print({'numba', 'torch', 'matplotlib', 'scipy', 'rich'} & sys.modules.keys())\n"
+    )
+    asked = {
+        "_LAB2048_COMPLETE": "complete_fish",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "_TYPER_COMPLETE_ARGS": "lab2048 evaluate ntuple:",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **asked},
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["ntuple:mine", "set()"]
+
+
+@pytest.mark.slow
+def test_bash_completes_what_is_installed(with_names, tmp_path):
+    program = tmp_path / "lab2048"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m lab2048 "$@"\n')
+    program.chmod(0o755)
+    asked = (
+        "lab2048 --install-completion && source ~/.bashrc; COMP_WORDS=(lab2048 evaluate ntuple : m)"
+        '; COMP_CWORD=4; _lab2048_completion lab2048; echo "${COMPREPLY[*]}"'
+    )
+    done = subprocess.run(
+        ["bash", "-c", asked],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        check=True,
+    )
+    assert "bash completion installed" in done.stdout
+    assert done.stdout.splitlines()[-1] == "mine"

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, cast
 
 import typer
@@ -15,6 +15,7 @@ import lab2048
 from lab2048 import (
     analysis,
     cli_cluster,
+    cli_complete,
     cli_data,
     cli_evaluate,
     cli_networks,
@@ -26,6 +27,8 @@ from lab2048 import (
     cli_tour,
     cli_train,
 )
+from lab2048.cli_complete import whole_words
+from lab2048.cli_progress import Unheard, be_silent, status, told
 from lab2048.game import P4
 from lab2048.options import (
     BoardOption,
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="A laboratory for the game 2048.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -69,10 +71,11 @@ def main() -> NoReturn:
     """Run the command line; whatever goes wrong is told in one line."""
     if sys.stderr is None:  # closed by the caller: what is meant for it would go to stdout
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if not isinstance(sys.stderr, Unheard):
-        sys.stderr = cast(TextIO, Unheard(sys.stderr))
+    heard = sys.stderr if isinstance(sys.stderr, Unheard) else Unheard(sys.stderr)
+    sys.stderr = cast(TextIO, heard)
     try:
-        code = app(prog_name="lab2048", standalone_mode=False)
+        with told(heard), whole_words():
+            code = app(prog_name="lab2048", standalone_mode=False)
         if sys.stdout is not None:  # it is None where the caller closed it
             sys.stdout.flush()
         if code == STOPPED:
@@ -97,27 +100,6 @@ def main() -> NoReturn:
         _fail(f"{type(error).__name__}: {error} (LAB2048_DEBUG=1 shows where)", 1)
 
 
-class Unheard:
-    """A stream whose reader may go away: what nobody hears ends no work."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write, if it can be done."""
-        with suppress(OSError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Bring out what was written, if it can be done."""
-        with suppress(OSError):
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
 def _fail(message: str, code: int) -> NoReturn:
     """End with a message of one line."""
     print(f"lab2048: {one_line(message)}", file=sys.stderr)
@@ -140,7 +122,12 @@ def root(
 @app.command()
 def play(
     size: Annotated[
-        str | None, typer.Argument(metavar="[RxC]", help="The board's size, as --board.")
+        str | None,
+        typer.Argument(
+            metavar="[RxC]",
+            help="The board's size, as --board.",
+            autocompletion=cli_complete.boards,
+        ),
     ] = None,
     board: BoardOption = "4x4",
     p4: FourOption = P4,
@@ -149,12 +136,18 @@ def play(
     """Play 2048 in the terminal: arrows, WASD or hjkl."""
     from lab2048 import terminal
 
+    be_silent()
     _print_farewell(terminal.play(_rules(size or board, p4), seed))
 
 
 @app.command()
 def watch(
-    player: Annotated[str, typer.Argument(help="Who plays, such as expectimax:depth=3.")],
+    player: Annotated[
+        str,
+        typer.Argument(
+            help="Who plays, such as expectimax:depth=3.", autocompletion=cli_complete.players
+        ),
+    ],
     board: BoardOption = "4x4",
     p4: FourOption = P4,
     seed: SeedOption = None,
@@ -183,17 +176,33 @@ def probe(  # noqa: PLR0913, PLR0917
     ],
     size: Annotated[
         str | None,
-        typer.Option("--board", metavar="RxC", help="The board's size, where ranks leave it open."),
+        typer.Option(
+            "--board",
+            metavar="RxC",
+            help="The board's size, where ranks leave it open.",
+            autocompletion=cli_complete.boards,
+        ),
     ] = None,
     table: Annotated[
-        str | None, typer.Option("--table", metavar="PATH", help="The table to look in.")
+        str | None,
+        typer.Option(
+            "--table",
+            metavar="PATH",
+            help="The table to look in.",
+            autocompletion=cli_complete.tables,
+        ),
     ] = None,
     after: Annotated[
         str | None, typer.Option("--after", metavar="MOVE", help="Show the spawns after a move.")
     ] = None,
     player: Annotated[
         list[str] | None,
-        typer.Option("--player", metavar="PLAYER", help="What a player thinks; may be repeated."),
+        typer.Option(
+            "--player",
+            metavar="PLAYER",
+            help="What a player thinks; may be repeated.",
+            autocompletion=cli_complete.players,
+        ),
     ] = None,
     objective: cli_solve.ObjectiveOption = "score",
     p4: FourOption = P4,
@@ -400,10 +409,8 @@ def _milliseconds(spread: dict[str, Any]) -> str:
 
 def _measured(bench: Callable[[Callable[[str], object]], dict[str, Any]]) -> dict[str, Any]:
     """The figures of a benchmark, which says meanwhile what it is at."""
-    from rich.console import Console
-
-    with Console(stderr=True).status("measuring") as status:
-        return bench(lambda text: status.update(f"measuring {text}"))
+    with status("measuring") as change:
+        return bench(lambda text: change(f"measuring {text}"))
 
 
 def _print_figures(figures: dict[str, Any], table: Table, as_json: bool) -> None:

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from lab2048 import cli_complete
 from lab2048.cli_cluster import judge_on, player_on, team_at
-from lab2048.cli_evaluate import move_on, progress_bar
+from lab2048.cli_progress import move_on, progress_bar
 from lab2048.options import (
     BoardOption,
     ClusterOption,
@@ -35,7 +36,14 @@ MovesOption = Annotated[
     int, count_option("--moves", "moves", "How many, such as 5000, 200k or 5M.")
 ]
 GamesOption = Annotated[int, typer.Option("--seed", min=0, help="Of the games.")]
-PlayerOption = Annotated[str, typer.Option("--player", help="Who plays, such as ntuple:depth=2.")]
+PlayerOption = Annotated[
+    str,
+    typer.Option(
+        "--player",
+        help="Who plays, such as ntuple:depth=2.",
+        autocompletion=cli_complete.players,
+    ),
+]
 OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")]
 
 
@@ -76,7 +84,12 @@ def label(  # noqa: PLR0913, PLR0917
     out: OutOption,
     player: PlayerOption = "ntuple",
     teacher: Annotated[
-        str | None, typer.Option("--teacher", help="Who judges the moves, if not who plays.")
+        str | None,
+        typer.Option(
+            "--teacher",
+            help="Who judges the moves, if not who plays.",
+            autocompletion=cli_complete.players,
+        ),
     ] = None,
     moves: MovesOption = 100_000,
     first: FirstOption = None,

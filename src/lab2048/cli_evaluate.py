@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lab2048 import cli_complete
 from lab2048.cli_cluster import player_on, team_at
+from lab2048.cli_progress import progress_bar
 from lab2048.game import P4
 from lab2048.options import (
     BoardOption,
@@ -41,7 +43,12 @@ app = typer.Typer()
 
 TableOption = Annotated[
     str | None,
-    typer.Option("--table", metavar="TABLE", help="A table to compare with, by name or folder."),
+    typer.Option(
+        "--table",
+        metavar="TABLE",
+        help="A table to compare with, by name or folder.",
+        autocompletion=cli_complete.tables,
+    ),
 ]
 GamesSeedOption = Annotated[int, typer.Option("--seed", help="Same seed, same games.")]
 
@@ -98,7 +105,12 @@ def players(as_json: JsonOption = False) -> None:
 @app.command()
 def evaluate(  # noqa: PLR0913, PLR0917
     specs: Annotated[
-        list[str], typer.Argument(metavar="PLAYER...", help="Such as greedy expectimax:depth=2.")
+        list[str],
+        typer.Argument(
+            metavar="PLAYER...",
+            help="Such as greedy expectimax:depth=2.",
+            autocompletion=cli_complete.players,
+        ),
     ],
     board: BoardOption = "4x4",
     p4: FourOption = P4,
@@ -321,37 +333,6 @@ def _advance(bar: Progress, task: TaskID, what: str, done: int, total: int | Non
         bar.update(task, description=what)
     else:
         bar.update(task, description=what, completed=done)
-
-
-def move_on(bar: Progress, task: TaskID, done: float) -> None:
-    """Say how much of a task is done."""
-    bar.update(task, completed=done)
-
-
-def progress_bar(parts: bool = False) -> Progress:
-    """A bar on stderr for what is counted in whole things, or in parts of one."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn() if parts else MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
 
 
 # -- what is printed -----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lab2048 import cli_complete
 from lab2048.options import ForceOption, JsonOption
 from lab2048.wording import size
 
@@ -91,7 +92,14 @@ def about(path: Path) -> dict[str, Any]:
 
 @app.command()
 def pack(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A network that was trained.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A network that was trained.",
+            autocompletion=cli_complete.networks,
+        ),
+    ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")],
     step: Annotated[
         float | None,

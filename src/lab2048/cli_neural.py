@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from lab2048.cli_cluster import team_at
-from lab2048.cli_evaluate import move_on, progress_bar, say
-from lab2048.cli_train import check_plot, stopping, table_against, there_already
+from lab2048.cli_evaluate import say
+from lab2048.cli_progress import move_on, progress_bar
+from lab2048.cli_train import (
+    AgainstOption,
+    NameOption,
+    board_option,
+    check_plot,
+    stopping,
+    table_against,
+    there_already,
+)
 from lab2048.options import ClusterOption, ForceOption, JsonOption, ThreadsOption, count_option
 
 if TYPE_CHECKING:
@@ -32,9 +41,6 @@ MEASURED = 500
 """Games that tell how strong a network is in the course of a training."""
 
 FourOption = Annotated[float | None, typer.Option("--p4", help="The chance of a 4.")]
-NameOption = Annotated[
-    str | None, typer.Option("--out", metavar="NAME", help="The name that it gets.")
-]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with it.")]
 SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="Of all that is drawn; 1.")]
 RateOption = Annotated[float | None, typer.Option("--rate", help="How fast to learn.")]
@@ -133,9 +139,7 @@ def supervised(  # noqa: PLR0913, PLR0917
     data: Annotated[
         list[Path] | None, typer.Option("--data", metavar="FILE", help="Moves, or perfect labels.")
     ] = None,
-    board: Annotated[
-        str | None, typer.Option("--board", metavar="RxC", help="The board's size; 4x4.")
-    ] = None,
+    board: Annotated[str | None, board_option("4x4")] = None,
     p4: FourOption = None,
     network: Annotated[
         str | None, typer.Option("--network", help="cnn4, cnn5, cnn5_sym, mlp4 or mlp5; cnn5.")
@@ -291,9 +295,7 @@ def train_supervised(
 
 @app.command()
 def zero(  # noqa: PLR0913, PLR0917
-    board: Annotated[
-        str | None, typer.Option("--board", metavar="RxC", help="The board's size; 3x3.")
-    ] = None,
+    board: Annotated[str | None, board_option("3x3")] = None,
     p4: FourOption = None,
     preset: Annotated[
         str | None, typer.Option("--preset", help="tiny, small, paper or zhou; small.")
@@ -308,9 +310,7 @@ def zero(  # noqa: PLR0913, PLR0917
     minutes: Annotated[float | None, typer.Option("--minutes", help="Or how long.")] = None,
     out: NameOption = None,
     resume: ResumeOption = False,
-    against: Annotated[
-        str | None, typer.Option("--against", metavar="TABLE", help="Measure it against a table.")
-    ] = None,
+    against: AgainstOption = None,
     parts: Annotated[
         int, typer.Option("--parts", min=1, max=100_000, help="Lines of the log.")
     ] = 20,

@@ -7,13 +7,15 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lab2048 import cli_complete
 from lab2048.cli_cluster import SharedOption, job_on, on_team, show_estimate, team_at
+from lab2048.cli_progress import bar_of, move_on, progress_bar
 from lab2048.game import P4
 from lab2048.options import (
     ClusterOption,
@@ -27,6 +29,8 @@ from lab2048.options import (
 from lab2048.wording import duration, number, percent, size
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from lab2048.cluster.team import Team
     from lab2048.solve.problem import Problem
     from lab2048.solve.solver import Step
@@ -37,7 +41,14 @@ app = typer.Typer()
 table_app = command_group("Look after the tables that were solved.")
 app.add_typer(table_app, name="table")
 
-SizeArgument = Annotated[str, typer.Argument(metavar="RxC", help="The board's size, such as 3x3.")]
+SizeArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RxC",
+        help="The board's size, such as 3x3.",
+        autocompletion=cli_complete.boards,
+    ),
+]
 ObjectiveOption = Annotated[
     str,
     typer.Option(
@@ -45,7 +56,12 @@ ObjectiveOption = Annotated[
     ),
 ]
 NameArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="A name out of `table list`, or a folder.")
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="A name out of `table list`, or a folder.",
+        autocompletion=cli_complete.tables,
+    ),
 ]
 
 
@@ -172,16 +188,18 @@ def _announce(
     team: Team | None,
 ) -> int | None:
     """Print what a solve will need; the number of states, if it is known."""
-    from lab2048.solve.estimate import estimate, free_space, rate_here
+    from lab2048.solve.estimate import compile_seconds, estimate, free_space, rate_here
     from lab2048.solve.store import PROGRESS
 
     rate = rate_here(problem, threads)
+    compiling = compile_seconds(problem)
     found = estimate(problem, values, threads, keep, rate)
     takes, cores = on_team(team, problem, values, keep, rate, threads) or (found, threads)
     how = "" if found.exact else "at most " if found.known else "about "
     why = "" if found.known else " (extrapolated)"
     _say(
-        f"{problem.name}: {how}{found.states:,} states{why}, about {duration(takes.seconds)}, "
+        f"{problem.name}: {how}{found.states:,} states{why}, about "
+        f"{duration(takes.seconds + compiling)}{' with compiling' * (compiling > 0)}, "
         f"{size(takes.memory)} of memory{' a machine' * (takes is not found)} and "
         f"{size(takes.disk)} of disk with {cores} core{'s' * (cores > 1)}"
     )
@@ -203,44 +221,37 @@ def _announce(
 @contextmanager
 def _layer_progress(total: int | None) -> Iterator[Callable[[Step], object]]:
     """A line on stderr: stage, age, layer, rate, and the time left if the total is known."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[facts]}"))
-    console = Console(stderr=True)
-    bar = Progress(*columns, TimeElapsedColumn(), console=console, refresh_per_second=4)
-    task = bar.add_task("", total=total, facts="", visible=False)
     began: dict[str, tuple[float, int]] = {}
     shown = 0.0
+    with ExitStack() as stack:
+        bar: Progress | None = None  # until something is done: kernels are compiled before
 
-    def tell(step: Step) -> None:
-        nonlocal shown
-        now = time.perf_counter()
-        first, before = began.setdefault(step.stage, (now, step.done))
-        if now - shown < 0.1 or not console.is_terminal:
-            return
-        shown = now
-        if not bar.live.is_started:
-            bar.start()
-        rate = (step.done - before) / max(now - first, 1e-9)
-        facts = f"age {step.age:,}  layer {step.layer:,}  {rate / 1e6:.1f} M states/s"
-        if step.total and rate > 0:
-            facts += f"  {duration((step.total - step.done) / rate)} left"
-        bar.update(
-            task,
-            description=step.stage,
-            completed=step.done,
-            total=step.total,
-            facts=facts,
-            visible=True,
-        )
+        def tell(step: Step) -> None:
+            nonlocal bar, shown
+            now = time.perf_counter()
+            first, before = began.setdefault(step.stage, (now, step.done))
+            if now - shown < 0.1:
+                return
+            shown = now
+            if bar is None:
+                bar = stack.enter_context(bar_of(*columns, TimeElapsedColumn()))
+                bar.add_task("", facts="")
+            rate = (step.done - before) / max(now - first, 1e-9)
+            facts = f"age {step.age:,}  layer {step.layer:,}  {rate / 1e6:.1f} M states/s"
+            if step.total and rate > 0:
+                facts += f"  {duration((step.total - step.done) / rate)} left"
+            bar.update(
+                bar.task_ids[0],
+                description=step.stage,
+                completed=step.done,
+                total=step.total,
+                facts=facts,
+            )
 
-    try:
         yield lambda step: tell(step if step.total else step._replace(total=total))
-    finally:
-        if bar.live.is_started:
-            bar.update(task, visible=False)
-            bar.stop()
 
 
 def _print_solved(found: dict[str, Any]) -> None:
@@ -589,21 +600,9 @@ def _sweep(problems: list[Problem], folder: Path, threads: int | None, as_json: 
 @contextmanager
 def _bar(what: str, total: int) -> Iterator[Callable[[int, int], object]]:
     """A progress bar on stderr that is told how much is done."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    console = Console(stderr=True)
-    shown = {"console": console, "disable": not console.is_terminal, "transient": True}
-    with Progress(*columns, TimeRemainingColumn(), **shown) as bar:  # type: ignore[arg-type]
+    with progress_bar(parts=True) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done, _: bar.update(task, completed=done)
+        yield lambda done, _: move_on(bar, task, done)
 
 
 def _say(text: str) -> None:

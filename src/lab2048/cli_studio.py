@@ -14,6 +14,8 @@ from typing import Annotated
 
 import typer
 
+from lab2048.cli_progress import be_silent
+
 app = typer.Typer()
 
 PORT = 2048
@@ -33,6 +35,7 @@ def studio(
 ) -> None:
     """Play, watch, analyse, review and explore 2048 in the browser."""
     need_server()
+    be_silent()
     import uvicorn
 
     listening = listen(host, port)

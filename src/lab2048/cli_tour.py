@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from lab2048 import cli_evaluate
+from lab2048.cli_progress import status
 from lab2048.options import ForceOption, JsonOption, count_option
 
 if TYPE_CHECKING:
@@ -166,7 +167,5 @@ def _on_4x4(games: int, seed: int, ahead: IO[str]) -> Played:
 
 def _wait(ahead: IO[str]) -> None:
     """Wait until the players of the next board are compiled."""
-    from rich.console import Console
-
-    with Console(stderr=True).status("getting the players ready"):
+    with status("getting the players ready"):
         ahead.readline()

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
 import typer
 
-from lab2048.cli_evaluate import progress_bar, say, table_for
+from lab2048 import cli_complete
+from lab2048.cli_evaluate import say, table_for
+from lab2048.cli_progress import progress_bar
 from lab2048.game import P4
 from lab2048.options import ForceOption, JsonOption, command_group, count_option
 from lab2048.wording import size
@@ -30,16 +32,39 @@ if TYPE_CHECKING:
 
 app = command_group("Train a player, or list and pack what was trained.")
 
+NameOption = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        metavar="NAME",
+        help="The name that it gets.",
+        autocompletion=cli_complete.networks,
+    ),
+]
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="TABLE",
+        help="Measure it against a table.",
+        autocompletion=cli_complete.tables,
+    ),
+]
+
+
+def board_option(usual: str) -> Any:
+    """The option that says on which board to train."""
+    about = f"The board's size; {usual}."
+    return typer.Option("--board", metavar="RxC", help=about, autocompletion=cli_complete.boards)
+
+
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """What asks a process to end; Windows does not have all of them."""
 
 
 @app.command()
 def ntuple(  # noqa: PLR0913, PLR0917
-    board: Annotated[
-        str | None,
-        typer.Option("--board", metavar="RxC", help="The board's size; 4x4."),
-    ] = None,
+    board: Annotated[str | None, board_option("4x4")] = None,
     p4: Annotated[float | None, typer.Option("--p4", help="The chance of a 4.")] = None,
     network: Annotated[
         str | None,
@@ -52,16 +77,12 @@ def ntuple(  # noqa: PLR0913, PLR0917
         int | None, count_option("--episodes", "games", "Games, such as 5000, 200k or 1M.")
     ] = None,
     minutes: Annotated[float | None, typer.Option("--minutes", help="Or how long.")] = None,
-    out: Annotated[
-        str | None, typer.Option("--out", metavar="NAME", help="The name that it gets.")
-    ] = None,
+    out: NameOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with it.")] = False,
     runs: Annotated[
         int, typer.Option("--runs", min=1, max=100, help="Trainings, each with a seed of its own.")
     ] = 1,
-    against: Annotated[
-        str | None, typer.Option("--against", metavar="TABLE", help="Measure it against a table.")
-    ] = None,
+    against: AgainstOption = None,
     threads: Annotated[
         int | None,
         typer.Option("--threads", min=1, max=1024, help="As many as cores; 1 below 12 cells."),

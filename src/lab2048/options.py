@@ -6,9 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
+from lab2048 import cli_complete
 from lab2048.notation import counted
 
-BoardOption = Annotated[str, typer.Option("--board", metavar="RxC", help="The board's size.")]
+BoardOption = Annotated[
+    str,
+    typer.Option(
+        "--board", metavar="RxC", help="The board's size.", autocompletion=cli_complete.boards
+    ),
+]
 FourOption = Annotated[float, typer.Option("--p4", help="The chance that a new tile is a 4.")]
 SeedOption = Annotated[
     int | None, typer.Option("--seed", help="Same seed, same game. Drawn if not given.")

@@ -6,6 +6,7 @@ import math
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,10 @@ WORKING_BYTES = 400
 """What a state of the largest age takes in memory, everything included."""
 BASE_BYTES = 300_000_000
 """Memory that every solve takes."""
+COMPILE_SECONDS, SHAPE_SECONDS = 35.0, 20.0
+"""What it takes to compile all that a solve needs, and of that what differs from board to board:
+24 and 15 s of processor time (`solve 2x2` with an empty data folder, then `solve 3x2`), and more
+where other things run."""
 USUAL_RATE = 4_000_000
 """States a second and thread, both stages together, on a machine of 2025."""
 
@@ -92,6 +97,29 @@ def rate_here(problem: Problem, threads: int) -> float:
     return measured_rates(problem, threads, seconds=2.0).both
 
 
+def compile_seconds(problem: Problem) -> float:
+    """How long kernels will be compiled before a problem can be solved; 0 if they are there."""
+    from lab2048.jit import IN_PYTHON
+
+    if IN_PYTHON or _compiled(problem).exists():
+        return 0.0
+    others = _compiled(problem).parent.glob("solve-*")
+    return SHAPE_SECONDS if any(others) else COMPILE_SECONDS
+
+
+def note_compiled(problem: Problem) -> None:
+    """Note that the kernels of a board are in the cache; what is not noted is taken as missing."""
+    with suppress(OSError):
+        _compiled(problem).touch()
+
+
+def _compiled(problem: Problem) -> Path:
+    """The note that the kernels of a board are compiled, beside them."""
+    from lab2048.jit import cache_folder
+
+    return cache_folder() / f"solve-{problem.rules.name}"
+
+
 def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rates:
     """How fast the first ages are solved here, for so long; of layers that are not very small."""
     from lab2048.solve.crew import Crew
@@ -114,6 +142,7 @@ def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rate
         job = Trial(problem, Path(folder), identity, "table", crew)
         Enumeration(problem, crew)  # compile, before the time is taken
         Induction(problem, crew)
+        note_compiled(problem)
         began = time.perf_counter()
         return timed(job, lambda step: step.layer > largest / 3)
 

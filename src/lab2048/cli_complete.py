@@ -1,0 +1,96 @@
+"""What a shell completes: boards, players, networks and tables. It loads no kernel and no torch."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
+
+from lab2048.notation import SHAPES
+
+BREAKS = (":", "=")
+"""Bash takes these for words of their own."""
+
+
+@contextmanager
+def whole_words() -> Iterator[None]:
+    """Where bash asks for completions, put together what it has broken, such as `ntuple:NAME`.
+
+    It is answered with what comes after the break.
+    """
+    if os.environ.get("_LAB2048_COMPLETE") != "complete_bash":
+        yield
+        return
+    words = os.environ.get("COMP_WORDS", "").split("\n")
+    joined, place = _joined(words, int(os.environ.get("COMP_CWORD", "0")))
+    os.environ.update(COMP_WORDS="\n".join(joined), COMP_CWORD=str(place))
+    typed = joined[place] if place < len(joined) else ""
+    value = typed.partition("=")[2] if typed.startswith("-") else typed
+    begun, colon, _ = value.rpartition(":")
+    answer = io.StringIO()
+    try:
+        with redirect_stdout(answer):
+            yield
+    finally:
+        for line in answer.getvalue().splitlines():
+            print(line.removeprefix(begun + colon))
+
+
+def _joined(words: list[str], place: int) -> tuple[list[str], int]:
+    """Words with what bash has broken put together, and where the word at a place is then."""
+    joined: list[str] = []
+    found = len(words)
+    for number, word in enumerate(words):
+        if joined and (word in BREAKS or joined[-1].endswith(BREAKS)):
+            joined[-1] += word
+        else:
+            joined.append(word)
+        if number == place:
+            found = len(joined) - 1
+    return joined, min(found, len(joined))
+
+
+def boards(incomplete: str) -> list[str]:
+    """Sizes of boards."""
+    return _matching([f"{rows}x{cols}" for rows, cols in SHAPES], incomplete)
+
+
+def players(incomplete: str) -> list[str]:
+    """Names of players or, after a colon, of what networks there are for one."""
+    from lab2048.players import CUSTOM, PLAYERS
+
+    kind, colon, _ = incomplete.rpartition(":")
+    if not colon:
+        return _matching([*PLAYERS, f"{CUSTOM}:"], incomplete)
+    return _matching([f"{kind}:{name}" for name in _networks(kind)], incomplete)
+
+
+def networks(incomplete: str) -> list[str]:
+    """Names of networks that were trained."""
+    return _matching(_networks(), incomplete)
+
+
+def tables(incomplete: str) -> list[str]:
+    """Names of tables."""
+    from lab2048.solve.store import MANIFEST, tables_folder
+
+    found = tables_folder().glob(f"*/{MANIFEST}")
+    return _matching([path.parent.name for path in found], incomplete)
+
+
+def _networks(kind: str = "") -> Iterator[str]:
+    """The networks that were trained, or those of a kind."""
+    from lab2048.learn.files import FILE, networks_folder, read_facts
+
+    for path in networks_folder().glob(f"*/{FILE}"):
+        try:
+            if not kind or read_facts(path)["kind"] == kind:
+                yield path.parent.name
+        except (OSError, ValueError):  # one that is damaged does not play
+            continue
+
+
+def _matching(names: Iterable[str], incomplete: str) -> list[str]:
+    """Those that begin as what was typed does."""
+    return sorted(name for name in names if name.startswith(incomplete))

@@ -16,11 +16,10 @@ import pytest
 import typer
 
 import lab2048
-from lab2048 import cli_progress, cli_solve
+from lab2048 import cli_progress, cli_solve, jit
 from lab2048.cli import app
 from lab2048.learn.files import FILE, network_folder, write_tensors
 from lab2048.notation import counted
-from lab2048.solve import estimate
 from lab2048.solve.problem import Problem
 
 
@@ -461,7 +460,7 @@ def test_an_estimate_includes_what_is_compiled(monkeypatch, tmp_path, capsys):
         return re.search(r"about (.*), 3", capsys.readouterr().err)[1]
 
     assert announced(threes) == "41 s with compiling"
-    estimate.note_compiled(threes)
+    jit.note("solve-3x3")
     assert announced(threes) == "6 s"
     assert announced(twos) == "21 s with compiling"  # most is done, but not what 4x2 needs
 

@@ -89,7 +89,7 @@ def test_runs_against_perfect_play(own_home, command, tmp_path):
 
 
 BAD = [
-    (("--episodes", "0"), "a number of games is such as 5000, 200k or 1M, not '0'"),
+    (("--episodes", "0"), "the number of games is from 1 to 1,000,000,000,000, not 0"),
     (("--episodes", "many"), "a number of games is such as"),
     ((), "a training lasts for --episodes or for --minutes"),
     (("--episodes", "10", "--minutes", "1"), "a training lasts for --episodes or for --minutes"),

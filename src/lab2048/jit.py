@@ -170,6 +170,21 @@ def cache_folder() -> Path:
     return folder
 
 
+NOTE = ".compiled"
+
+
+def note(name: str) -> None:
+    """Note that a set of kernels is compiled, for those who ask how long it will take."""
+    if not IN_PYTHON:
+        with suppress(OSError):
+            (cache_folder() / f"{name}{NOTE}").touch()
+
+
+def noted() -> set[str]:
+    """The sets of kernels that are in the cache."""
+    return {path.stem for path in cache_folder().glob(f"*{NOTE}")}
+
+
 _said: set[str] = set()
 
 

@@ -6,7 +6,6 @@ import math
 import shutil
 import tempfile
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +34,7 @@ BASE_BYTES = 300_000_000
 """Memory that every solve takes."""
 COMPILE_SECONDS, SHAPE_SECONDS = 35.0, 20.0
 """What it takes to compile all that a solve needs, and of that what differs from board to board:
-24 and 15 s of processor time (`solve 2x2` with an empty data folder, then `solve 3x2`), and more
+28 and 16 s of processor time (`solve 3x3` with an empty data folder, then `solve 4x2`), and more
 where other things run."""
 USUAL_RATE = 4_000_000
 """States a second and thread, both stages together, on a machine of 2025."""
@@ -99,25 +98,12 @@ def rate_here(problem: Problem, threads: int) -> float:
 
 def compile_seconds(problem: Problem) -> float:
     """How long kernels will be compiled before a problem can be solved; 0 if they are there."""
-    from lab2048.jit import IN_PYTHON
+    from lab2048.jit import IN_PYTHON, noted
 
-    if IN_PYTHON or _compiled(problem).exists():
+    ready = set() if IN_PYTHON else noted()
+    if IN_PYTHON or f"solve-{problem.rules.name}" in ready:
         return 0.0
-    others = _compiled(problem).parent.glob("solve-*")
-    return SHAPE_SECONDS if any(others) else COMPILE_SECONDS
-
-
-def note_compiled(problem: Problem) -> None:
-    """Note that the kernels of a board are in the cache; what is not noted is taken as missing."""
-    with suppress(OSError):
-        _compiled(problem).touch()
-
-
-def _compiled(problem: Problem) -> Path:
-    """The note that the kernels of a board are compiled, beside them."""
-    from lab2048.jit import cache_folder
-
-    return cache_folder() / f"solve-{problem.rules.name}"
+    return SHAPE_SECONDS if any(name.startswith("solve-") for name in ready) else COMPILE_SECONDS
 
 
 def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rates:
@@ -142,7 +128,6 @@ def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rate
         job = Trial(problem, Path(folder), identity, "table", crew)
         Enumeration(problem, crew)  # compile, before the time is taken
         Induction(problem, crew)
-        note_compiled(problem)
         began = time.perf_counter()
         return timed(job, lambda step: step.layer > largest / 3)
 

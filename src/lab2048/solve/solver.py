@@ -27,7 +27,6 @@ from lab2048.game import Board
 from lab2048.home import locked
 from lab2048.notation import checked_threads, short
 from lab2048.solve.crew import Crew
-from lab2048.solve.estimate import note_compiled
 from lab2048.solve.keys import Floats
 from lab2048.solve.layers import Enumeration, Mover, afterstates
 from lab2048.solve.making import (
@@ -139,8 +138,6 @@ def make_table(
                     look()
 
                 manifest = (job or Job)(problem, path, identity, keep, crew).run(tell)
-                if job is None:
-                    note_compiled(problem)
         clear_away(path)
         if manifest["keep"] == "summary":
             for name in (KEYS, BLOCKS, VALUES):

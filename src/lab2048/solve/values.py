@@ -19,7 +19,7 @@ from functools import cache, partial
 import numpy as np
 
 from lab2048.board import Words, all_cells, count, occupied
-from lab2048.jit import U, fragment, kernel
+from lab2048.jit import U, fragment, kernel, note
 from lab2048.solve.crew import Crew
 from lab2048.solve.expand import BLOCK, Sources, next_cells, open_block, potential, smallest
 from lab2048.solve.keys import Floats, Index, cut, fill, find, region_shift
@@ -151,6 +151,7 @@ class Induction:
         self._value_afters = value_afters_kernel(rules.rows, rules.cols)
         self._value_states = value_states_kernel(rules.rows, rules.cols)
         self._movers = [Mover(problem) for _ in range(crew.threads)]
+        note(f"solve-{rules.name}")  # these kernels are the last that a solve needs
         self._afters = Index(rules.cells)
         self._two, self._four, self._next = (Index(rules.cells) for _ in range(3))
 

@@ -411,7 +411,7 @@ def wait_for(stream, pattern):
         time.sleep(0.01)
 
 
-def test_without_a_terminal_lines_say_how_far_it_is(soon):
+def test_without_a_terminal_lines_say_how_far_it_is(soon, monkeypatch):
     stream = io.StringIO()
     with cli_progress.told(cli_progress.Unheard(stream)):
         wait_for(stream, "at work")
@@ -424,6 +424,8 @@ def test_without_a_terminal_lines_say_how_far_it_is(soon):
         with cli_progress.status("measuring") as change:
             change("measuring twice")
             wait_for(stream, "measuring twice")
+            monkeypatch.setattr(jit, "compiling", lambda: "compiling kernels, 3 so far")
+            wait_for(stream, "compiling kernels, 3 so far")
     told = stream.getvalue()
     time.sleep(0.15)
     assert stream.getvalue() == told  # nothing more when it is over

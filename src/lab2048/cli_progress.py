@@ -6,6 +6,7 @@ tells of the newest one in a line, whenever nothing has been written to stderr f
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -69,8 +70,7 @@ class Lines:
         while not self._stopped.wait(self._left()):
             if self._left() <= 0:
                 passed = time.monotonic() - self._began
-                what = _open[-1]() if _open else "at work"
-                self._stream.write(f"lab2048: after {duration(passed)}: {what}\n")
+                self._stream.write(f"lab2048: after {duration(passed)}: {_what()}\n")
                 self._stream.flush()
                 self._told += 1
 
@@ -79,6 +79,14 @@ class Lines:
         now = time.monotonic()
         silence = max(AGAIN, SHARE * (now - self._began)) if self._told else FIRST
         return max(0.0, self._stream.last + silence - now)
+
+
+def _what() -> str:
+    """What is being done just now."""
+    jit = sys.modules.get("lab2048.jit")  # which takes long to load, and not all need it
+    if jit is not None and (compiling := jit.compiling()):
+        return str(compiling)
+    return _open[-1]() if _open else "at work"
 
 
 _lines: list[Lines] = []

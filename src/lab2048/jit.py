@@ -266,4 +266,10 @@ def _our_kernel(event: Any) -> str | None:
     return function.__name__ if function.__module__.startswith("lab2048.") else None
 
 
-event.register("numba:compile", _Announcer())
+_announcer = _Announcer()
+event.register("numba:compile", _announcer)
+
+
+def compiling() -> str:
+    """What is being compiled just now, if anything is."""
+    return f"compiling kernels, {_announcer.count} so far" if _announcer.depth else ""

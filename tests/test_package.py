@@ -43,6 +43,7 @@ ORDER = [
     "search.mcts",
     "solve.problem",
     "solve.store",
+    "solve.manifest",
     "solve.crew",
     "solve.expand",
     "solve.keys",

@@ -13,7 +13,7 @@ import re
 import reprlib
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import SupportsIndex
+from typing import SupportsIndex, TypeVar
 
 SHAPES = [(r, c) for r in range(2, 7) for c in range(2, 7) if r * c <= 16]
 """Every size of board that there is."""
@@ -26,6 +26,7 @@ Cells = tuple[tuple[int, ...], int, int]
 """The rank of each cell, row by row; rows; columns."""
 Source = str | Iterable[Iterable[int]]
 Size = str | tuple[int, int] | None
+Number = TypeVar("Number", int, float)
 
 _EXAMPLE = "'2 4 . / . 8 . / 2 . .'"
 _TILES = "tiles are powers of two from 2 to 131072, and . or 0 is an empty cell"
@@ -47,6 +48,13 @@ def whole(value: object) -> int | None:
         return operator.index(value)
     except TypeError:  # an array of several numbers has __index__ too
         return None
+
+
+def parse_number(text: str, kind: type[Number]) -> Number:
+    """An `int` or a `float` from its text, or a `ValueError`: digits are ASCII, as in a board."""
+    if not text.isascii():  # Python itself takes the digits of any script
+        raise ValueError(f"{short(text)} is not a number in the digits 0 to 9")
+    return kind(text)
 
 
 def checked_threads(threads: object) -> int:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from lab2048.game import Rules
+from lab2048.notation import parse_number
 from lab2048.wording import nearest
 
 if TYPE_CHECKING:
@@ -97,6 +98,6 @@ def parse_value(field: Field[Any], text: str) -> Any:
         text = str(float(found[1]) * SECONDS[found[2]])
     kind: type[Any] = float if field.default is None else type(field.default)
     try:
-        return kind(text)
+        return text if kind is str else parse_number(text, kind)
     except ValueError:
         return text

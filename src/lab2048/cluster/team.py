@@ -117,7 +117,7 @@ def _knock(address: str) -> None:
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if address == "auto":
         return
-    if not colon or not host or not port.isdigit():
+    if not colon or not host or not (port.isascii() and port.isdigit()):
         raise ClusterError(f"a cluster is local, auto or such as 10.0.0.1:6379, not {address!r}")
     try:
         socket.create_connection((host, int(port)), KNOCK_SECONDS).close()

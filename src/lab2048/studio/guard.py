@@ -77,7 +77,7 @@ class Guard:
         if not own and not page and path != "/api/docs":
             return 403, "only the studio's own page may ask"
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length[:20]) > BODY:
+        if not (length.isascii() and length.isdigit()) or int(length[:20]) > BODY:
             return 413, TOO_LARGE
         return None
 

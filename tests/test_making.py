@@ -9,11 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 from conftest import WITH_JIT, flip, run_command, same_bytes
 
+from lab2048.home import locked
 from lab2048.solve import crew as crew_module
 from lab2048.solve import making
 from lab2048.solve.problem import Problem
@@ -129,7 +131,7 @@ def test_a_full_disk_is_said_and_survived(tmp_path, made):
     assert same_bytes(made, folder)
 
 
-def test_two_at_once_do_not_get_in_each_others_way(tmp_path, made):
+def test_two_at_once_do_not_get_in_each_others_way(tmp_path, made, capsys):
     folder = tmp_path / "t"
     slow = STEPS.replace(
         "steps += 1", "steps += 1; print('step', flush=True); sys.stdin.readline()"
@@ -137,10 +139,29 @@ def test_two_at_once_do_not_get_in_each_others_way(tmp_path, made):
     run = [sys.executable, "-c", slow, str(folder), "float64", "0", "3"]
     first = subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert first.stdout.readline() == "step\n"
-    with pytest.raises(TableError, match=f"being made by another process, number {first.pid}"):
-        make_table(Problem.of("3x2"), folder)
+    second = threading.Thread(target=make_table, args=(Problem.of("3x2"), folder))
+    second.start()
+    said = ""
+    while "waiting" not in said:
+        time.sleep(0.01)
+        said += capsys.readouterr().err
+    busy = f"the table in {folder} is being made by another process, number {first.pid}"
+    assert said == f"lab2048: {busy}; waiting until it has ended\n"
     first.communicate("\n" * 1000)
+    second.join()
     assert first.returncode == 0
+    assert same_bytes(made, folder)
+
+
+def test_who_waits_goes_on_when_the_other_has_failed(tmp_path, made, capsys):
+    folder = tmp_path / "t"
+    with locked(folder / "lock", "x"):
+        second = threading.Thread(target=make_table, args=(Problem.of("3x2"), folder))
+        second.start()
+        while "waiting" not in capsys.readouterr().err:
+            time.sleep(0.01)
+        assert second.is_alive()
+    second.join()
     assert same_bytes(made, folder)
 
 

@@ -18,8 +18,9 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from itertools import islice
 from operator import length_hint
 from pathlib import Path
@@ -32,9 +33,9 @@ from lab2048 import chance
 from lab2048.board import GOLDEN, OVERFLOW, Words, mix, slide, spawn, table
 from lab2048.board import Table as Slides
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules
-from lab2048.home import home, naming
+from lab2048.home import home, say
 from lab2048.intrinsics import lowest_bit
-from lab2048.jit import U, cache_folder, kernel
+from lab2048.jit import U, kernel, source_digest
 from lab2048.lanes import begin_games, next_words, step_kernel
 from lab2048.notation import checked_threads
 from lab2048.player import Player, PlayerError
@@ -338,27 +339,58 @@ def play_match(
     prepare(player)
     made = 0
     with ExitStack() as stack:
-        file = None
-        if journal is not None:
-            journal.parent.mkdir(parents=True, exist_ok=True)
-            file = stack.enter_context(journal.open("ab", buffering=0))
+        written = stack.enter_context(closing(Journal(journal))) if journal else None
         playing = stack.enter_context(closing(play(player, missing, seed, threads)))
         began = time.perf_counter()
         for game in playing:
             found[game.index] = game
             made += len(game.moves)
-            if file is not None and journal is not None:
-                with naming(journal):
-                    file.write(b"\n" + _journal_line(game).encode())  # the last line may be torn
+            if written is not None:
+                written.add(game)
             progress(len(found))
     seconds = time.perf_counter() - began
     return Match([found[index] for index in range(games)], made / seconds if made else None)
 
 
+class Journal:
+    """A file that finished games are added to.
+
+    If it cannot be written, that is said once; the match goes on, and cannot be taken up again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: FileIO | None = None
+        with self._or_none():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("ab", buffering=0)
+
+    def add(self, game: Played) -> None:
+        """Write a game down."""
+        if self._file is not None:
+            with self._or_none():
+                self._file.write(b"\n" + _journal_line(game).encode())  # the last may be torn
+
+    def close(self) -> None:
+        """Nothing more will be written."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @contextmanager
+    def _or_none(self) -> Iterator[None]:
+        """Give the file up if the disk does not take it."""
+        try:
+            yield
+        except OSError as error:
+            say(f"finished games are not kept, {self._path.parent}: {error.strerror}")
+            self.close()
+
+
 def journal_path(player: Player, seed: int) -> Path:
     """Where the journal of a match is kept; another version of lab2048 has another."""
     rules = player.rules
-    facts = f"{player.identity} {rules.name} {rules.p4!r} {seed} {cache_folder().name}"
+    facts = f"{player.identity} {rules.name} {rules.p4!r} {seed} {source_digest()}"
     return home() / "matches" / f"{hashlib.sha256(facts.encode()).hexdigest()[:24]}.jsonl"
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from lab2048 import cli_complete
 from lab2048.cli_cluster import SharedOption, job_on, on_team, show_estimate, team_at
 from lab2048.cli_progress import bar_of, move_on, progress_bar
 from lab2048.game import P4
+from lab2048.notation import parse_number
 from lab2048.options import (
     ClusterOption,
     ForceOption,
@@ -456,7 +458,7 @@ def survey(
 def _chance(text: str) -> float:
     """A number out of a list on the command line."""
     try:
-        return float(text)
+        return parse_number(text, float)
     except ValueError:
         raise ValueError(
             f"--p4 is a number or several with commas, such as 0,0.1, not {text!r}"
@@ -465,12 +467,16 @@ def _chance(text: str) -> float:
 
 def solved(problem: Problem, threads: int | None = None) -> Table:
     """The table of a problem, solved first if it has to be."""
-    from lab2048.solve.store import default_folder
+    from lab2048.solve.problem import ON_THE_FLY
     from lab2048.solve.table import find_table, open_table
 
-    if find_table(problem) is None:
-        _solve(problem, default_folder(problem), threads=threads)
-    return open_table(problem)
+    if find_table(problem) is not None:
+        return open_table(problem)
+    from lab2048.solve.optimal import made_table
+
+    # where there is no room for a small one, that is found out when it is made
+    force = problem.rules.cells <= ON_THE_FLY
+    return made_table(problem, partial(_solve, problem, threads=threads, force=force))
 
 
 def _draw_tree(problem: Problem, folder: Path, as_json: bool) -> None:

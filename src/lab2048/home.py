@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
+import shutil
 import sys
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from pathlib import Path
+
+PAUSE, QUIET = 0.05, 1.0
+"""Seconds between two looks at a lock that another process has, and until that is said."""
 
 
 def home() -> Path:
@@ -20,6 +28,20 @@ def home() -> Path:
     import platformdirs
 
     return platformdirs.user_data_path("lab2048", appauthor=False)
+
+
+def say(text: str) -> None:
+    """Print a line on stderr, if there is one."""
+    if sys.stderr is not None:
+        print(f"lab2048: {text}", file=sys.stderr)
+
+
+@cache
+def temporary_folder(name: str) -> Path:
+    """A private folder that goes when the process does, the same for the same name."""
+    folder = Path(tempfile.mkdtemp(prefix=f"lab2048-{name}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @contextmanager
@@ -94,22 +116,25 @@ def _may_replace(paths: Sequence[Path]) -> bool:
 
 
 @contextmanager
-def locked(path: Path, what: str, error: type[ValueError] = ValueError) -> Iterator[None]:
-    """Be the only one who makes what a lock file stands for, or raise an error of this type.
+def locked(
+    path: Path, what: str, error: type[ValueError] = ValueError, wait: bool = False
+) -> Iterator[None]:
+    """Be the only one who makes what a lock file stands for.
 
-    The lock goes when the process does.
+    If another process is at it, wait for its end, with a line on stderr that says so; or raise an
+    error of this type. The lock goes when the process does.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    if not _still_there(handle, path):  # the one who had it has just gone
-        os.close(handle)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    handle, told, began = _take(path), False, time.monotonic()
+    while handle is None:
+        busy = f"{what} is being made by another process, number {_owner(path)}"
+        if not wait:
+            raise error(f"{busy}; wait until it has ended")
+        if not told and time.monotonic() - began >= QUIET:
+            say(f"{busy}; waiting until it has ended")
+            told = True
+        time.sleep(PAUSE)
+        handle = _take(path)
     try:
-        if not _lock(handle) or not _still_there(handle, path):
-            owner = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
-            raise error(
-                f"{what} is being made by another process, number {owner}; wait until it has ended"
-            )
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())
         try:
@@ -118,6 +143,27 @@ def locked(path: Path, what: str, error: type[ValueError] = ValueError) -> Itera
             path.unlink(missing_ok=True)
     finally:
         os.close(handle)
+
+
+def _take(path: Path) -> int | None:
+    """Open a lock file and lock it; None if another process has it."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        if not _lock(handle):
+            os.close(handle)
+            return None
+        if _still_there(handle, path):
+            return handle
+        os.close(handle)  # the one who had it has just removed it: another try
+
+
+def _owner(path: Path) -> str:
+    """The number of the process that has a lock, as far as it can be told."""
+    try:
+        return path.read_text("ascii", "replace")[:32].strip() or "unknown"
+    except OSError:  # it has just gone, or Windows lets nobody read what is locked
+        return "unknown"
 
 
 def _lock(handle: int) -> bool:

@@ -110,8 +110,8 @@ def make_table(
     """Solve a problem into a folder and describe the result, as `lab2048 solve --json` does.
 
     The name of a board stands for its usual problem. What is already there is used: a finished
-    table is only described, a started one is finished. It is a `Job` for this machine unless
-    another is given.
+    table is only described, a started one is finished. If another process is at work on it, this
+    one waits for its end. It is a `Job` for this machine unless another is given.
     """
     if not isinstance(problem, Problem):
         problem = Problem.of(problem)
@@ -122,7 +122,7 @@ def make_table(
     path = default_folder(problem, values) if folder is None else expanded(folder)
     identity = {**problem.as_json(), "values": values}
     check_folder(path)
-    with locked(path / LOCK, f"the table in {path}", TableError):
+    with locked(path / LOCK, f"the table in {path}", TableError, wait=True):
         discard_older(path, identity)
         manifest = load_manifest(path)
         if manifest is not None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
+import errno
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import zlib
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
 import lab2048
+from lab2048 import jit
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "lab2048"
@@ -264,6 +269,9 @@ def test_damaged_kernels_are_compiled_anew(compiled, own_home):
                 number % 3
             ]
         )
+    (seal,) = own_home.rglob("seal.json")
+    names = json.loads(seal.read_text())
+    seal.write_text(json.dumps({name: names[name] for name in list(names)[::2]}))
     second, third = python(LOOK), python(LOOK)
     assert first.stdout == second.stdout == third.stdout
     assert second.stderr == "lab2048: compiling kernels; later runs find them ready\n"
@@ -282,6 +290,124 @@ def test_without_a_seal_nothing_is_trusted(own_home):
             (found / "seal.json").write_text(seal)
         python(code)
         assert not (found / "deep" / "play.nbi").exists()
+
+
+def sealed_folder(folder):
+    """A folder of three kernels that are as they were sealed, and how each can be damaged."""
+    files = {
+        f"deep/{name}.{end}": f"{name} {end}".encode() for name in "abc" for end in ("nbi", "1.nbc")
+    }
+    (folder / "deep").mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    seal = {name: zlib.crc32(content) for name, content in files.items()}
+    (folder / "seal.json").write_text(json.dumps(seal))
+    return sorted(files), seal
+
+
+def kept_by(folder):
+    jit._remove_damaged(folder)
+    found = [path for path in folder.rglob("*") if path.name not in ("seal.json", "deep")]
+    return sorted(path.relative_to(folder).as_posix() for path in found)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "garbage", "folder", "link", "none"])
+def test_what_is_damaged_or_not_listed_is_thrown_away(tmp_path, damage, listed):
+    names, seal = sealed_folder(tmp_path)
+    assert kept_by(tmp_path) == names
+    for name in ("deep/a.nbi", "deep/b.1.nbc"):
+        path = tmp_path / name
+        data = path.read_bytes()
+        if not listed:
+            del seal[name]
+        if damage != "none":
+            path.unlink()
+        if damage == "folder":
+            path.mkdir()
+            (path / "x").touch()
+        elif damage == "link":
+            path.symlink_to("nowhere")
+        elif damage != "none":
+            changed = {"empty": b"", "cut": data[:-1], "flipped": data[:-1] + b"?"}
+            path.write_bytes(changed.get(damage, b"garbage"))
+    (tmp_path / "seal.json").write_text(json.dumps(seal))
+    gone = {"deep/a.nbi", "deep/b.1.nbc"} if damage != "none" or not listed else set()
+    assert kept_by(tmp_path) == [name for name in names if name not in gone]
+
+
+@pytest.mark.parametrize("seal", ["", "not json", "[]", "{}", "[" * 100_000, '{"deep/a.nbi": []}'])
+def test_a_seal_that_says_nothing_seals_nothing(tmp_path, seal):
+    sealed_folder(tmp_path)
+    (tmp_path / "seal.json").write_text(seal)
+    assert kept_by(tmp_path) == []
+
+
+def test_a_folder_in_the_place_of_the_seal_is_removed(tmp_path):
+    sealed_folder(tmp_path)
+    (tmp_path / "seal.json").unlink()
+    (tmp_path / "seal.json").mkdir()
+    assert kept_by(tmp_path) == [] and not (tmp_path / "seal.json").exists()
+
+
+posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="it has other rights")
+
+
+@posix
+@pytest.mark.parametrize("open_to_others", ["kernels", "its own"])
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702, 0o755])
+def test_kernels_that_others_may_have_written_are_not_trusted(own_home, mode, open_to_others):
+    folder = jit.cache_folder.__wrapped__()
+    assert folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
+    names, _ = sealed_folder(folder)
+    assert jit.cache_folder.__wrapped__() == folder and kept_by(folder) == names
+    (folder.parent if open_to_others == "kernels" else folder).chmod(mode)
+    assert jit.cache_folder.__wrapped__() == folder and kept_by(folder) == []
+    assert folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
+
+
+@posix
+def test_the_kernels_of_another_user_are_not_used(own_home, monkeypatch, capsys):
+    sealed_folder(jit.cache_folder.__wrapped__())
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    jit._say_once.cache_clear()
+    found = jit.cache_folder.__wrapped__()
+    assert not found.is_relative_to(own_home) and kept_by(found) == []
+    where = f"{own_home}: {own_home / 'kernels'} belongs to another user"
+    assert capsys.readouterr().err == f"lab2048: kernels cannot be kept in {where}\n"
+
+
+def test_kernels_that_cannot_be_written_are_used_all_the_same(own_home, monkeypatch, capsys):
+    folder = jit.cache_folder.__wrapped__()
+    names, _ = sealed_folder(folder)
+    (folder / "deep" / "b.nbi").write_bytes(b"damaged")
+
+    def full(**options):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    jit._say_once.cache_clear()
+    found = jit.cache_folder.__wrapped__()
+    assert "Read-only file system" in capsys.readouterr().err
+    assert not found.is_relative_to(own_home)
+    assert kept_by(found) == [name for name in names if name != "deep/b.nbi"]
+    shutil.rmtree(found)
+    found.mkdir()  # it is the same one for the whole process
+
+
+@pytest.mark.slow
+def test_kernels_that_are_damaged_while_they_are_used(compiled, own_home):
+    """Nothing notices that before they are loaded: they are compiled without the cache."""
+    shutil.copytree(compiled[0], own_home)
+    damage = (
+        "import os, pathlib; from lab2048 import jit\n"
+        "for path in jit.cache_folder().rglob('*.nb[ic]'): path.write_bytes(b'garbage')\n"
+    )
+    first, second, third = python(damage + LOOK), python(LOOK), python(LOOK)
+    assert first.stdout == second.stdout == third.stdout
+    assert second.stderr == "lab2048: compiling kernels; later runs find them ready\n"
+    assert third.stderr == ""
 
 
 @pytest.mark.slow

@@ -2,15 +2,21 @@
 
 Numba's own cache notices a change in the file of a kernel but not in a helper of another file,
 and would run old machine code. So the cache folder is named after a hash of the package's source.
-Nor does it notice a damaged file: a list of checksums, the folder's *seal*, tells which ones to
-throw away.
+Nor does it notice a damaged file: a list of checksums, the folder's *seal*, tells which ones are
+as they were written. All others are thrown away and compiled anew.
+
+Cached files are code that is run as it is found: whoever can write them can run anything as the
+user who loads them. So the folder is closed to other users. One that was not is emptied first, and
+one that belongs to somebody else is not used.
 """
 
 from __future__ import annotations
 
-import atexit
+import errno
+import glob
 import hashlib
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -27,7 +33,7 @@ import numba
 import numpy as np
 from numba.core import config, event
 
-from lab2048.home import home, write_atomically
+from lab2048.home import home, locked, say, temporary_folder, write_atomically
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -115,13 +121,16 @@ def _compiled(signature: Any, **options: Any) -> Callable[[Callable[P, T]], Call
             before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
             try:
                 dispatcher = numba.njit(signature, cache=True, **options)(function)
-            except OSError as error:
-                _say_not_kept(error)
+                if dispatcher.stats.cache_misses:
+                    _seal(cache_folder(), dispatcher)
+            except Exception as error:
+                # a disk that is full, or a file that was damaged since the folder was checked; if
+                # it is the function that is wrong, it is so again
+                if isinstance(error, OSError):
+                    _say_not_kept(error)
                 dispatcher = numba.njit(signature, **options)(function)
             finally:
                 config.CACHE_DIR = before
-            if dispatcher.stats.cache_misses:
-                _seal(cache_folder())
         return cast(Callable[P, T], dispatcher)
 
     return compiled
@@ -153,14 +162,14 @@ def cache_folder() -> Path:
     """The folder of the kernels of this very source; older ones are cleared away."""
     folder = home() / "kernels" / source_digest()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        for each in (folder.parent, folder):
+            _make_private(each)
         tempfile.TemporaryFile(dir=folder).close()
         folder.touch()
     except OSError as error:
         _say_not_kept(error)
-        temporary = Path(tempfile.mkdtemp(prefix="lab2048-kernels-"))
-        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        return temporary
+        return _copy(folder)
     _remove_damaged(folder)
     with suppress(OSError):  # another process may be clearing away the same ones
         others = [path for path in folder.parent.iterdir() if path != folder]
@@ -185,14 +194,7 @@ def noted() -> set[str]:
     return {path.stem for path in cache_folder().glob(f"*{NOTE}")}
 
 
-_said: set[str] = set()
-
-
-def _say_once(text: str) -> None:
-    """A line on stderr, if there is one, that is not repeated."""
-    if sys.stderr is not None and text not in _said:
-        _said.add(text)
-        print(f"lab2048: {text}", file=sys.stderr)
+_say_once = cache(say)
 
 
 def _say_not_kept(error: OSError) -> None:
@@ -200,33 +202,102 @@ def _say_not_kept(error: OSError) -> None:
     _say_once(f"kernels cannot be kept in {home()}: {error.strerror}")
 
 
+# -- only our own user's folder ------------------------------------------------------------------
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether a folder is ours and closed to other users; what is in it cannot be reached then."""
+    if not hasattr(os, "geteuid"):  # Windows keeps the user data folder private by itself
+        return True
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, f"{folder} belongs to another user")
+    return not found.st_mode & 0o077
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that only we can use; in one that was open to others nothing is trusted."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if _is_private(folder):
+        return
+    folder.chmod(0o700)
+    if not _is_private(folder):
+        raise PermissionError(errno.EPERM, f"{folder} is open to other users")
+    for each in folder.iterdir():
+        _discard(each)
+
+
+def _copy(folder: Path) -> Path:
+    """A temporary folder with the kernels of one that is ours but cannot be written to."""
+    temporary = temporary_folder("kernels")
+    with suppress(OSError):
+        if _is_private(folder):
+            for path in (folder / SEAL, *_cached_files(folder)):
+                target = temporary / path.relative_to(folder)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target)
+    _remove_damaged(temporary)
+    return temporary
+
+
+# -- the seal ------------------------------------------------------------------------------------
+
+SEAL = "seal.json"
+
+
 def _cached_files(folder: Path) -> list[Path]:
     """Numba's own files in the folder: indexes and machine code."""
     return sorted(folder.rglob("*.nb[ci]"))
 
 
-def _checksums(folder: Path) -> dict[str, int]:
-    """A checksum of every cached file."""
-    files = _cached_files(folder)
-    return {path.relative_to(folder).as_posix(): zlib.crc32(path.read_bytes()) for path in files}
-
-
-def _seal(folder: Path) -> None:
-    """Write down what the cached files are; without a seal the next run throws them away."""
+def _checksum(path: Path) -> int | None:
+    """The checksum of a cached file; None if it is no file, or cannot be read."""
     with suppress(OSError):
-        write_atomically(folder / "seal.json", json.dumps(_checksums(folder)))
+        if path.is_file():
+            return zlib.crc32(path.read_bytes())
+    return None
+
+
+def _sealed(folder: Path) -> dict[str, Any]:
+    """The checksums in the seal of a folder; none if it has no seal, or it is damaged."""
+    try:
+        found = json.loads((folder / SEAL).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _seal(folder: Path, dispatcher: Any) -> None:
+    """Add the files of a kernel that was just compiled; what is not in the seal is not trusted.
+
+    A process answers for what it has written itself: so damage to other files is never sealed.
+    """
+    base = glob.escape(dispatcher._cache._impl.filename_base)  # which Numba tells nowhere else
+    files = Path(dispatcher.stats.cache_path).glob(f"{base}.*nb[ci]")
+    new = {path.relative_to(folder).as_posix(): _checksum(path) for path in files}
+    with suppress(OSError), locked(folder / "lock", "the list of kernels", wait=True):
+        write_atomically(folder / SEAL, json.dumps({**_sealed(folder), **new}))
 
 
 def _remove_damaged(folder: Path) -> None:
-    """Throw away the cached files that are not what they were; they are compiled anew."""
-    try:
-        sealed = json.loads((folder / "seal.json").read_text("utf-8"))
-        # a file that is not listed was written by a process that has not sealed it yet
-        sums = _checksums(folder).items()
-        damaged = [folder / name for name, found in sums if sealed.get(name, found) != found]
-    except (OSError, ValueError, AttributeError):  # no seal, so no telling
-        damaged = _cached_files(folder)
-    for path in damaged:
+    """Throw away the cached files that are not what they were; they are compiled anew.
+
+    So are those of a process that has not sealed them yet: that costs time, and nothing else.
+    """
+    if not (folder / SEAL).is_file():
+        _discard(folder / SEAL)
+    sealed = _sealed(folder)
+    for path in _cached_files(folder):
+        found = _checksum(path)
+        if found is None or sealed.get(path.relative_to(folder).as_posix()) != found:
+            _discard(path)
+
+
+def _discard(path: Path) -> None:
+    """Remove a file, or a folder that is in the place of one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
         path.unlink(missing_ok=True)
 
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import lzma
 import os
+import tracemalloc
+import zlib
 from dataclasses import replace
+from functools import cache
+from itertools import combinations
 
 import naive
 import naive_learn
@@ -12,9 +17,10 @@ import numpy as np
 import pytest
 from conftest import flip
 from networks import cells_of, entry, random_grids, small_settings, stored_example
+from safetensors.numpy import load_file, save_file
 
 from lab2048.game import Board, Rules
-from lab2048.learn.files import FILE, SHIPPED, network_folder, read_facts
+from lab2048.learn.files import FILE, SHIPPED, network_folder, read_facts, write_tensors
 from lab2048.learn.play import NTuple, downgrade
 from lab2048.learn.training import Training
 from lab2048.learn.weights import read_about, read_weights, write_packed, write_weights
@@ -74,8 +80,6 @@ def test_damaged_and_foreign_files_are_told_in_a_line(own_home):
         flip(path, place)
         with pytest.raises(ValueError, match="is damaged"):
             read_weights(path, learning=True)
-    from safetensors.numpy import save_file
-
     save_file({"a": np.zeros(3)}, path)
     with pytest.raises(ValueError, match="is not a network of lab2048"):
         read_weights(path)
@@ -104,6 +108,90 @@ def test_what_a_file_says_about_itself_is_checked(own_home):
     stored.weights[0] = np.inf
     with pytest.raises(ValueError, match="there are weights that are no numbers"):
         write_weights(path, stored)
+
+
+# -- files that are small and claim to be large ------------------------------------------------
+
+LARGE = 1 << 25
+
+
+def zeros(compressor):
+    """So many zeros, compressed."""
+    parts = [compressor.compress(bytes(1 << 20)) for _ in range(LARGE >> 20)]
+    return np.frombuffer(b"".join(parts) + compressor.flush(), np.uint8)
+
+
+def wide_dictionary(data):
+    """A file of xz whose header asks for a gigabyte of memory to unpack it."""
+    packed = bytearray(lzma.compress(data, lzma.FORMAT_XZ))
+    end = 12 + 4 * (packed[12] + 1) - 4  # of the block's header, in front of its checksum
+    assert packed[14:16] == b"\x21\x01"  # LZMA2, and one byte of settings
+    packed[16] = 36
+    packed[end : end + 4] = zlib.crc32(packed[12:end]).to_bytes(4, "little")
+    return np.frombuffer(bytes(packed), np.uint8)
+
+
+@cache
+def bombs():
+    """Tensors of a network, some of which are bombs."""
+    every = np.frombuffer(zlib.compress(b"\xff" * (73728 // 8)), np.uint8)
+    none = np.zeros(0, np.float32)
+    return {
+        "codes": {"visited": every, "codes": zeros(lzma.LZMACompressor(preset=0))},
+        "dictionary": {"visited": every, "codes": wide_dictionary(bytes(2 * 73728))},
+        "visited": {"visited": zeros(zlib.compressobj(1)), "weights": none},
+        "cut off": {"visited": every[:-3], "weights": none},
+        "weights": {"visited": every, "weights": np.zeros(73729, np.float32)},
+        "doubles": {"visited": every, "weights": np.zeros(73728)},
+        "another": {"visited": every, "weights": np.zeros(73728, np.float32), "x": none},
+        "flat": {"visited": every, "weights": np.zeros((1, 73728), np.float32)},
+        "nothing": {"weights": none},
+    }
+
+
+@pytest.mark.parametrize("bomb", bombs())
+def test_no_more_is_unpacked_than_there_can_be(own_home, bomb):
+    path, facts = own_home / "x.safetensors", stored_example(1).facts
+    write_tensors(path, "ntuple", {**facts, "packed": {"step": 1.0}}, bombs()[bomb])
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"x\.safetensors is damaged: "):
+        read_weights(path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < LARGE / 16
+
+
+def test_tuples_that_do_not_fit_into_memory_are_told(own_home):
+    path, facts = own_home / "x.safetensors", stored_example(1).facts
+    tuples = ["".join(each) for each in combinations("0123456789abcdef", 7)]
+    tensors = {"visited": np.zeros(9, np.uint8), "weights": np.zeros(0, np.float32)}
+    write_tensors(path, "ntuple", {**facts, "board": "4x4", "tuples": tuples}, tensors)
+    with pytest.raises(ValueError, match=r"weights of these tuples take 12\.3 TB of memory, and"):
+        read_weights(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("tuples", [[1]]), ("packed", None), ("packed", {}), ("board", "9x9"), ("p4", 7.0)],
+)
+def test_facts_that_are_odd_are_told_in_a_line(own_home, name, value):
+    path = own_home / "x.safetensors"
+    stored = stored_example()
+    write_packed(path, stored, step=8.0)
+    facts = read_facts(path)
+    tensors = load_file(path)
+    write_tensors(path, "ntuple", facts | {name: value}, tensors)
+    with pytest.raises(ValueError, match=r"x\.safetensors is damaged: "):
+        read_weights(path)
+
+
+def test_metadata_without_an_end_is_told(own_home):
+    path = own_home / "x.safetensors"
+    own_home.mkdir()
+    save_file({"a": np.zeros(3)}, path, metadata={"lab2048": "[" * 100_000})
+    for read in (read_weights, read_about, read_facts):
+        with pytest.raises(ValueError, match="is damaged, or no safetensors file"):
+            read(path)
 
 
 def test_a_folder_is_no_network(own_home):

@@ -412,7 +412,17 @@ def test_a_stored_network_plays_as_it_was(own_home):
     assert player.identity != make_player("supervised:a,vote=off", rules).identity
 
 
-def test_files_of_other_networks_and_boards(own_home):
+def sketched(build):
+    """What builds networks, but none that take memory."""
+
+    def sketch(settings):
+        assert torch.get_default_device().type == "meta"
+        return build(settings)
+
+    return sketch
+
+
+def test_files_of_other_networks_and_boards(own_home, monkeypatch):
     rules = Rules(3, 3)
     stored("a", rules)
     with pytest.raises(ValueError, match="the network a is for 3x3, the board is 4x4"):
@@ -433,6 +443,17 @@ def test_files_of_other_networks_and_boards(own_home):
     write_tensors(path, "supervised", training.facts, other.tensors())
     with pytest.raises(ValueError, match="is damaged: its weights are those of another network"):
         make_player("supervised:a", rules)
+    for channels, why in [
+        (4096, "weights are those of"),
+        (20_000, "channels is a number from 0 to"),
+    ]:
+        write_tensors(
+            path, "supervised", training.facts | {"channels": channels}, training.tensors()
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr(Settings, "build", sketched(Settings.build))
+            with pytest.raises(ValueError, match=why):
+                make_player("supervised:a", rules)
     write_tensors(path, "supervised", training.facts | {"steps": "x"}, training.tensors())
     with pytest.raises(ValueError, match="is damaged: it does not say what steps is"):
         make_player("supervised:a", rules)

@@ -493,6 +493,58 @@ def test_the_player_and_its_network(own_home):
         make_player("zero:a", Rules(4, 4))
 
 
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"blocks": 1_000_000}, "blocks is a number from 0 to 1000, not 1e"),
+        ({"channels": 20_000}, "channels is a number from 1 to 4096, not 20000"),
+        ({"channels": 4096}, "its weights are those of another network"),
+        ({"bins": 10**12}, "bins is a number from 0 to 65536"),
+        ({"blocks": True}, "it does not say what blocks is"),
+        ({"buffer": 10**15}, "buffer is a number from 1 to"),
+        ({"c2": "x"}, "it does not say what c2 is"),
+        ({"reuse": float("nan")}, "reuse is a number from 0 to 1000, not nan"),
+    ],
+)
+def test_a_network_is_as_large_as_its_file(own_home, monkeypatch, command, changed, why):
+    """It is sketched and compared with the tensors in the file before it is made."""
+    rules = Rules(2, 2)
+    training = Training(tiny(rules), CPU)
+    write_tensors(network_folder("a") / FILE, "zero", training.facts | changed, training.tensors())
+    build = Settings.build
+
+    def sketch(settings):
+        assert torch.get_default_device().type == "meta"
+        return build(settings)
+
+    monkeypatch.setattr(Settings, "build", sketch)
+    with pytest.raises(ValueError, match=f"is damaged: {why}"):
+        make_player("zero:a", rules)
+    code, _, error = command("train", "zero", "--out", "a", "--resume", "--moves", "10")
+    assert code == 2 and why in error and len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "tensors", "why"),
+    [
+        ({"begun": []}, {}, "IndexError"),
+        ({"following": 500}, {}, "there is no place 500 among 500 positions"),
+        ({}, {"game.states": None}, "KeyError 'game.states'"),
+        ({}, {"game.0.state": np.zeros((4, 9), np.uint64)}, "games are those of another training"),
+        ({}, {"game.0.scores": np.zeros(8)}, "games are those of another training"),
+        ({}, {"adam.moves.bias.exp_avg": np.zeros(1)}, "weights are those of another network"),
+        ({"simulations": 100_000, "games": 1 << 20}, {}, "its games and positions take 107 TB of"),
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_is_told(own_home, command, facts, tensors, why):
+    training = Training(tiny(), CPU)
+    changed = {n: t for n, t in (training.tensors() | tensors).items() if t is not None}
+    write_tensors(network_folder("a") / FILE, "zero", training.facts | facts, changed)
+    code, _, error = command("train", "zero", "--out", "a", "--resume", "--moves", "10")
+    assert code == 2 and why in error, error
+    assert error.splitlines()[-1].startswith("lab2048: ")
+
+
 @slow
 def test_games_are_the_same_on_any_number_of_threads(own_home):
     rules = Rules(2, 2)

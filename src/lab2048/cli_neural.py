@@ -64,7 +64,7 @@ class Before(NamedTuple):
     """When the file was written."""
 
 
-def stored(name: str, resume: bool, kind: str, needed: dict[str, type]) -> Before | None:
+def stored(name: str, resume: bool, kind: str, module: Any) -> Before | None:
     """What there is under a name, if the training is to go on; a `ValueError` if it cannot."""
     from lab2048.learn.files import FILE, network_folder, read_tensors
 
@@ -76,10 +76,19 @@ def stored(name: str, resume: bool, kind: str, needed: dict[str, type]) -> Befor
     if not resume:
         raise there_already(name)
     stamp = path.stat().st_mtime_ns
-    before = Before(*read_tensors(path, kind, needed), stamp)
+    found = read_tensors(path, kind, module.FACTS, check=module.check_stored)
+    before = Before(*found, stamp)
     if "packed" in before.facts:
         raise ValueError(f"{name} is packed: it plays, but cannot go on learning")
     return before
+
+
+def go_on(training: Any, before: Before, name: str) -> None:
+    """Let a training go on from what was stored, or raise a `ValueError` if that does not fit."""
+    from lab2048.learn.files import damage_told
+
+    with damage_told(name):
+        training.resume(before.facts, before.tensors)
 
 
 def check_unchanged(name: str, before: Before | None) -> None:
@@ -185,7 +194,7 @@ def supervised(  # noqa: PLR0913, PLR0917
 
     module = torch_module("supervised")
     name = out or f"{board or '4x4'}-{network or 'cnn5'}"
-    before = stored(name, resume, "supervised", module.FACTS)
+    before = stored(name, resume, "supervised", module)
     given = {
         "board": board or (None if before else "4x4"), "p4": p4, "network": network,
         "channels": channels, "epochs": epochs, "batch": batch, "rate": rate, "images": images,
@@ -203,7 +212,7 @@ def supervised(  # noqa: PLR0913, PLR0917
     tests = batches_of([test], settings)[1] if test else None
     training = module.Training(settings, chosen, math.ceil(moves / settings.batch), data)
     if before:
-        training.resume(before.facts, before.tensors)
+        go_on(training, before, name)
     say(
         f"{name}: {settings.rules.name}, {settings.network} with {training.size:,} weights; "
         f"{moves:,} moves, {settings.epochs} epochs, seed {settings.seed}, on {chosen}"
@@ -337,7 +346,7 @@ def zero(  # noqa: PLR0913, PLR0917
         raise ValueError(f"--minutes is a number above 0, not {minutes:g}")
     goal = module.Goal(moves, 60 * minutes if minutes is not None else None)
     name = out or f"{board or '3x3'}-zero"
-    before = stored(name, resume, "zero", module.FACTS)
+    before = stored(name, resume, "zero", module)
     given = {
         "board": board or (None if before else "3x3"), "p4": p4, "preset": preset,
         "simulations": simulations, "rate": rate, "seed": seed,
@@ -357,7 +366,7 @@ def zero(  # noqa: PLR0913, PLR0917
             use_threads(None)
             training = FarTraining(settings, chosen, crews or team.workers, team=team)
         if before:
-            training.resume(before.facts, before.tensors)
+            go_on(training, before, name)
         say(
             f"{name}: {settings.rules.name}, preset {settings.preset}, {training.size:,} weights; "
             f"{settings.simulations} simulations, {settings.games} games side by side, "

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from lab2048.home import home, replacing
+from lab2048.wording import size
 
 FORMAT = 1
 SUFFIX = ".safetensors"
@@ -38,6 +41,8 @@ SHIPPED = Path(__file__).parent / "networks"
 
 Facts = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
+Shapes = dict[str, tuple[str, tuple[int, ...]]]
+"""The type of each tensor, as safetensors names it (such as F32), and its shape."""
 
 
 def networks_folder() -> Path:
@@ -97,26 +102,25 @@ def read_tensors(
     kind: str,
     needed: Mapping[str, type],
     leave: Collection[str] = (),
+    check: Callable[[Facts, Shapes], object] = lambda facts, shapes: None,
 ) -> tuple[Facts, Tensors]:
     """What is known about a network of a kind, with facts of these types, and its tensors.
 
-    Tensors whose names begin with one of `leave` are not read.
+    Tensors whose names begin with one of `leave` are not read. `check` is called before any is:
+    it raises an error if they are not what the facts promise.
     """
-    from safetensors import SafetensorError, safe_open
-
-    path.open("rb").close()  # for what is wrong with that, in words
-    try:
-        with safe_open(path, "numpy") as file:
-            facts = _facts(path, file.metadata() or {})
-            if facts["kind"] != kind:
-                raise ValueError(f"{path} is not {KINDS[kind]} of lab2048")
-            for name, type_ in needed.items():
-                if type(facts.get(name)) is not type_:
-                    raise ValueError(f"{path} is damaged: it does not say what {name} is")
-            names = [each for each in file.keys() if not each.startswith(tuple(leave))]  # noqa: SIM118
-            tensors = {name: file.get_tensor(name) for name in names}
-    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is damaged, or no safetensors file: {error}") from None
+    with _opened(path) as file:
+        facts = _facts(path, file.metadata() or {})
+        if facts["kind"] != kind:
+            raise ValueError(f"{path} is not {KINDS[kind]} of lab2048")
+        for name, type_ in needed.items():
+            if type(facts.get(name)) is not type_:
+                raise ValueError(f"{path} is damaged: it does not say what {name} is")
+        names = [each for each in file.keys() if not each.startswith(tuple(leave))]  # noqa: SIM118
+        slices = {name: file.get_slice(name) for name in names}
+        with damage_told(path):
+            check(facts, {n: (s.get_dtype(), tuple(s.get_shape())) for n, s in slices.items()})
+        tensors = {name: file.get_tensor(name) for name in slices}
     for name, tensor in tensors.items():
         if name not in facts["checksums"] or zlib.crc32(tensor.data) != facts["checksums"][name]:
             raise ValueError(f"{path} is damaged: the checksum of {name} is wrong")
@@ -125,14 +129,48 @@ def read_tensors(
 
 def read_facts(path: Path) -> Facts:
     """What is known about a network of any kind, without its weights."""
+    with _opened(path) as file:
+        return _facts(path, file.metadata() or {})
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """An open safetensors file; a `ValueError` if it is none."""
     from safetensors import SafetensorError, safe_open
 
-    path.open("rb").close()
+    path.open("rb").close()  # for what is wrong with that, in words
     try:
         with safe_open(path, "numpy") as file:
-            return _facts(path, file.metadata() or {})
-    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            yield file
+    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no safetensors file: {error}") from None
+
+
+@contextmanager
+def damage_told(what: object) -> Iterator[None]:
+    """Let what goes wrong with odd facts and tensors be a `ValueError` that names the file."""
+    try:
+        yield
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        raise ValueError(f"{what} is damaged: {type(error).__name__} {error}") from None
+    except TooLargeError as error:
+        raise TooLargeError(f"{what}: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{what} is damaged: {error}") from None
+
+
+class TooLargeError(ValueError):
+    """Something that does not fit into memory."""
+
+
+def check_memory(needed: int, what: str) -> None:
+    """A `TooLargeError` if something takes more memory than there is on this machine."""
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows does not tell
+        return
+    if needed > there:
+        raise TooLargeError(f"{what} take {size(needed)} of memory, and there is {size(there)}")
 
 
 def _facts(path: Path, metadata: dict[str, str]) -> Facts:

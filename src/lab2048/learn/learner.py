@@ -6,7 +6,9 @@ Torch is the `neural` extra. Only this module and those that build on it import 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from torch.nn import functional as F  # noqa: N812
 from lab2048.board import Words
 from lab2048.game import Rules
 from lab2048.learn.encoding import planes, ranks
-from lab2048.learn.files import Tensors
+from lab2048.learn.files import Facts, Shapes, Tensors
 
 MODEL, ADAM = "model.", "adam."
 """How the names of tensors begin that are the network, and that only training needs."""
@@ -159,6 +161,43 @@ def load_model(model: nn.Module, tensors: Mapping[str, np.ndarray[Any, Any]]) ->
         model.load_state_dict(found)
     except RuntimeError:
         raise ValueError("its weights are those of another network") from None
+
+
+def check_model(build: Callable[[], nn.Module], shapes: Shapes) -> None:
+    """A `ValueError` unless the tensors of a file, by their shapes, fit the network.
+
+    The network is only sketched for that: on the device `meta` tensors take no memory.
+    """
+    with torch.device("meta"):
+        wanted = {name: tuple(each.shape) for name, each in build().state_dict().items()}
+    found = {name: shape for name, (_, shape) in shapes.items()}
+    model = {n.removeprefix(MODEL): shape for n, shape in found.items() if n.startswith(MODEL)}
+    moments = {n: shape for n, shape in found.items() if n.startswith(ADAM)}
+    if model != wanted or any(
+        shape != wanted.get(name.removeprefix(ADAM).rpartition(".")[0])
+        for name, shape in moments.items()
+    ):
+        raise ValueError("its weights are those of another network")
+
+
+def checked_fields(cls: Any, facts: Facts, ranges: Mapping[str, tuple[float, float]]) -> Facts:
+    """The settings of a dataclass as they were stored, or a `ValueError` if one cannot be.
+
+    Each is of the type of its default, and numbers are in their ranges.
+    """
+    found = {}
+    for each in fields(cls):
+        if each.name == "rules":
+            continue
+        value: Any = facts.get(each.name)
+        kind = type(each.default)
+        if type(value) is not kind and (kind, type(value)) != (float, int):
+            raise ValueError(f"it does not say what {each.name} is")
+        low, high = ranges.get(each.name, (-math.inf, math.inf))
+        if kind in (int, float) and not low <= value <= high:
+            raise ValueError(f"{each.name} is a number from {low:g} to {high:g}, not {value:g}")
+        found[each.name] = value
+    return found
 
 
 def soft_loss(found: Tensor, wanted: Tensor) -> Tensor:

@@ -62,13 +62,10 @@ class Loaded(NamedTuple):
 def _loaded(path: Path, changed: tuple[int, int], kind: str, device: str) -> Loaded:
     """A network from a file, kept as long as the file does not change."""
     module = torch_module(kind)
-    facts, tensors = read_tensors(path, kind, module.FACTS, leave=TRAINING)
-    try:
-        return Loaded(module.player_network(facts, tensors, device), facts)
-    except (ValueError, KeyError, TypeError) as error:
-        if str(error).startswith("there is no device"):
-            raise
-        raise ValueError(f"{path} is damaged: {error}") from None
+    facts, tensors = read_tensors(
+        path, kind, module.FACTS, leave=TRAINING, check=module.check_stored
+    )
+    return Loaded(module.player_network(facts, tensors, device), facts)
 
 
 @dataclass(frozen=True, eq=False)

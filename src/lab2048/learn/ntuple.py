@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
@@ -70,9 +71,9 @@ class Network:
         if text in named:
             text = named[text]
         tuples = [check_tuple(each, rules) for each in re.split(r"[\s,]+", text.strip())]
-        for each in tuples:
-            if tuples.count(each) > 1:
-                raise ValueError(f"the tuple {each} is there twice")
+        (each, times), *_ = Counter(tuples).most_common(1)
+        if times > 1:
+            raise ValueError(f"the tuple {each} is there twice")
         return cls(rules.rows, rules.cols, tuple(tuples))
 
     @property

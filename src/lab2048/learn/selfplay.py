@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from lab2048.lanes import Counts, begin_games, next_words, step_kernel
 from lab2048.learn.encoding import ON_IMAGE, slid, soft_shares, spawns, upright
 from lab2048.learn.files import Facts, Tensors
 from lab2048.learn.forest import Found, Network, Searches, Singles
-from lab2048.learn.learner import LAST_RATE, check_settings
+from lab2048.learn.learner import LAST_RATE, check_settings, checked_fields
 from lab2048.learn.tower import Tower
 from lab2048.player import Floats
 from lab2048.wording import nearest
@@ -35,6 +35,14 @@ UNTRIED = 4.0
 """How many units a move that was not tried loses, at least (`untried`)."""
 COLD = 0.02
 """A temperature that is as good as 0."""
+RANGES = {
+    "blocks": (0, 1000), "channels": (1, 4096), "head": (1, 4096), "bins": (0, 1 << 16),
+    "simulations": (1, 100_000), "games": (1, 1 << 20), "batch": (1, 1 << 20),
+    "buffer": (1, 1 << 32), "horizon": (1, 1 << 20), "gate": (0, 1 << 30), "reuse": (0, 1000),
+}  # fmt: skip
+"""What settings of a stored training may be: far more than is of use, and less than does harm."""
+NODE, LESSON = 1 << 10, 40
+"""Bytes that a node of a tree takes, about, and a position that is learnt from."""
 
 
 # -- settings ------------------------------------------------------------------------------------
@@ -121,9 +129,13 @@ class Settings:
     def from_facts(cls, facts: Facts) -> Settings:
         """The settings of a training that was stored."""
         rules = Rules.parse(facts["board"], facts["p4"])
-        names = [each.name for each in fields(cls) if each.name != "rules"]
-        stored = {name: facts[name] for name in names}
-        return cls(rules, **{**stored, "c2": math.inf if facts["c2"] is None else facts["c2"]})
+        c2 = math.inf if facts["c2"] is None else facts["c2"]
+        return cls(rules, **checked_fields(cls, {**facts, "c2": c2}, RANGES))
+
+    @property
+    def memory(self) -> int:
+        """How many bytes trees and positions of a training take, about."""
+        return NODE * self.games * (self.simulations + 1) + LESSON * self.buffer
 
     def build(self) -> Tower:
         """A new network, with weights that the seed decides."""
@@ -166,6 +178,10 @@ class Steps(NamedTuple):
     """Of the spawn that followed."""
     over: NDArray[np.bool_]
     """Whether the game ended with the move."""
+
+
+STEP_TYPES = ("uint64", "float32", "float64", "int64", "int64", "float64", "bool")
+"""What the arrays of steps hold."""
 
 
 class SelfPlay:
@@ -298,12 +314,20 @@ class SelfPlay:
         return found
 
     def load(self, tensors: Tensors, prefix: str, begun: int) -> None:
-        """Go on from what was stored."""
-        self.state, self.scores = tensors[f"{prefix}state"], tensors[f"{prefix}scores"]
-        self.begun = begun
+        """Go on from what was stored; a `ValueError` if it is of other games than these."""
+        state, scores = tensors[f"{prefix}state"], tensors[f"{prefix}scores"]
+        columns = []
         if f"{prefix}last.boards" in tensors:
             columns = [tensors[f"{prefix}last.{name}"] for name in Steps._fields]
-            self.last = [Steps(*row) for row in zip(*columns, strict=True)]
+        games = len(self.scores)
+        wanted = [("uint64", (4, games)), ("int64", (games,))]
+        found = [(each.dtype.name, each.shape) for each in (state, scores)]
+        wanted += [(kind, (games,)) for kind in STEP_TYPES[: len(columns)]]
+        found += [(each.dtype.name, each.shape[1:2]) for each in columns]
+        if found != wanted:
+            raise ValueError("its games are those of another training")
+        self.state, self.scores, self.begun = state, scores, begun
+        self.last = [Steps(*row) for row in zip(*columns, strict=True)]
 
 
 def choose(ranking: Floats, temperature: float, draws: Floats) -> Counts:

@@ -34,14 +34,16 @@ from lab2048.board import Words
 from lab2048.game import Rules
 from lab2048.lanes import Counts
 from lab2048.learn.encoding import ON_IMAGE, Batch, Shares, images, planes, upright
-from lab2048.learn.files import FILE, Facts, Tensors, write_tensors
+from lab2048.learn.files import FILE, Facts, Shapes, Tensors, write_tensors
 from lab2048.learn.folder import Logs, Saver
 from lab2048.learn.learner import (
     LAST_RATE,
     Learner,
     Planes,
     asked,
+    check_model,
     check_settings,
+    checked_fields,
     inputs,
     load_model,
     parameters,
@@ -54,6 +56,8 @@ NAMES = ("cnn4", "cnn5", "cnn5_sym", "mlp4", "mlp5")
 CHANNELS = {"cnn4": 256, "cnn5": 222, "cnn5_sym": 222}
 LAYERS = {"cnn4": 4, "cnn5": 5, "cnn5_sym": 5}
 IMAGES = ("given", "random", "upright")
+RANGES = {"channels": (0, 4096), "epochs": (1, 100_000), "batch": (2, 1 << 20)}
+"""What settings of a stored training may be."""
 HIDDEN = {"mlp4": (356, 1024, 356), "mlp5": (512, 1024, 2048, 512)}
 
 
@@ -165,8 +169,7 @@ class Settings:
     def from_facts(cls, facts: Facts) -> Settings:
         """The settings of a training that was stored."""
         rules = Rules.parse(facts["board"], facts["p4"])
-        names = ("network", "channels", "epochs", "batch", "rate", "images", "soft", "seed")
-        return cls(rules, **{name: facts[name] for name in names})
+        return cls(rules, **checked_fields(cls, facts, RANGES))
 
 
 Batches = Callable[[int], Iterator[Batch]]
@@ -356,6 +359,11 @@ def run(
                 logs.add(record)
                 tell(record)
     return logs.records
+
+
+def check_stored(facts: Facts, shapes: Shapes) -> None:
+    """A `ValueError` unless the weights in a file are those of the network that it tells of."""
+    check_model(Settings.from_facts(facts).build, shapes)
 
 
 def player_network(facts: Facts, tensors: Tensors, device: str) -> Callable[[Words], Any]:

@@ -74,7 +74,9 @@ class Bins(nn.Module):
     def __init__(self, width: int, largest: float) -> None:
         super().__init__()
         self.width = width
-        edges = torch.linspace(-BELOW, 1.0, width + 1, dtype=torch.float64) * largest**0.5
+        # on the CPU even where the network itself is only sketched (`learner.check_model`)
+        places = torch.linspace(-BELOW, 1.0, width + 1, dtype=torch.float64, device="cpu")
+        edges = places * largest**0.5
         self.spread = SPREAD * float(edges[1] - edges[0])
         roots = (edges[1:] + edges[:-1]) / 2
         self.register_buffer("edges", edges.float(), persistent=False)
@@ -116,7 +118,8 @@ class Tower(nn.Module):
         if isinstance(self.values, Bins):  # at first values are small, as games are short
             with torch.no_grad():
                 roots = self.values.get_buffer("points").abs().sqrt()
-                self.worths.bias.sub_((UNLIKELY * roots / roots.max()).repeat(2))
+                unlikely = (UNLIKELY * roots / roots.max()).repeat(2)
+                self.worths.bias.sub_(unlikely.to(self.worths.bias.device))
 
     def forward(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
         """The logits of the moves; and what `values` understands: the worth of the board as a state

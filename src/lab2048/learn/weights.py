@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import lzma
 import zlib
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.game import Rules
-from lab2048.learn.files import Facts, read_tensors, write_tensors
+from lab2048.learn.files import (
+    Facts,
+    Shapes,
+    check_memory,
+    damage_told,
+    read_tensors,
+    write_tensors,
+)
 from lab2048.learn.ntuple import Network, Weights, new_weights
 
 KIND = "ntuple"
@@ -27,6 +35,13 @@ FACTS = {
     "rate": float, "rates": list, "initial": float, "gamma": float, "epsilon": float, "seed": int,
     "games": int, "moves": int, "seconds": float, "phase": int, "reach": dict,
 }  # fmt: skip
+NUMBERS = ("weights", "coherence")
+"""The tensors that have numbers for each weight that was visited."""
+PIECE = 1 << 20
+"""Bytes of `visited` that are looked at in one go."""
+MEMORY = 1 << 25
+"""Bytes that unpacking `codes` may take beside what is unpacked; ours take a third of it."""
+TOO_MANY = "it has too few weights, or too many"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,37 +122,82 @@ def _bits(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def read_weights(path: Path, learning: bool = False) -> Stored:
-    """A network from a file; with all that it takes to go on learning, if asked for."""
-    try:
-        facts, tensors = read_tensors(path, KIND, FACTS, () if learning else ("coherence",))
-        rules = Rules.parse(facts["board"], facts["p4"])
-        network = Network.of(" ".join(facts["tuples"]), rules)
+    """A network from a file; with all that it takes to go on learning, if asked for.
+
+    How many weights there can be follows from the tuples, and how many there are from `visited`.
+    No more than that is ever decompressed.
+    """
+    leave = () if learning else ("coherence",)
+    facts, tensors = read_tensors(path, KIND, FACTS, leave, _check_shapes)
+    with damage_told(path):
+        network, size, stride = _sizes(facts, tensors)
+        bits = np.frombuffer(
+            _inflated(zlib.decompressobj(), tensors["visited"], -(-size // 8)), np.uint8
+        )
+        count = sum(map(len, _places(bits, size)))
         if "codes" in tensors:
-            tensors["weights"] = _unpacked(tensors["codes"], facts["packed"]["step"])
-        if not all(np.isfinite(tensors[each]).all() for each in tensors if each != "visited"):
-            raise ValueError(f"{path} has weights that are no numbers")
-        stride = 4 if "coherence" in tensors else 1
+            tensors["weights"] = _unpacked(tensors["codes"], count, facts["packed"]["step"])
+        if {len(tensors[each]) for each in NUMBERS if each in tensors} != {count}:
+            raise ValueError(TOO_MANY)
+        if not all(np.isfinite(tensors[each]).all() for each in NUMBERS if each in tensors):
+            raise ValueError("it has weights that are no numbers")
         weights = new_weights(network, stride, facts["rule"] == "q")
-        records = weights.reshape(-1, stride)
-        bits = np.frombuffer(zlib.decompress(tensors["visited"].tobytes()), np.uint8)
-        flags = np.unpackbits(bits, count=len(records), bitorder="little").view(bool)
-        counts = {len(tensors[each]) for each in ("weights", "coherence") if each in tensors}
-        if 8 * len(bits) < len(records) or counts != {np.count_nonzero(flags)}:
-            raise ValueError(f"{path} is damaged: it has too few weights, or too many")
-        records[flags, 0] = tensors["weights"]
-        if stride > 1:
-            records[flags, 1:] = tensors["coherence"]
-    except (KeyError, TypeError, IndexError, zlib.error, lzma.LZMAError) as error:
-        raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from None
+        records, done = weights.reshape(-1, stride), 0
+        for places in _places(bits, size):
+            part = slice(done, done + len(places))
+            records[places, 0] = tensors["weights"][part]
+            if stride > 1:
+                records[places, 1:] = tensors["coherence"][part]
+            done += len(places)
     return Stored(network, weights, stride, facts)
 
 
-def _unpacked(codes: NDArray[np.uint8], step: float) -> Weights:
+def _sizes(facts: Facts, names: Container[str]) -> tuple[Network, int, int]:
+    """The network, how many weights it has, and how many numbers for each are in the file."""
+    rules = Rules.parse(facts["board"], facts["p4"])
+    network = Network.of(" ".join(facts["tuples"]), rules)
+    size, stride = network.size * (4 if facts["rule"] == "q" else 1), 1 + 3 * ("coherence" in names)
+    check_memory(4 * stride * size, "weights of these tuples")
+    return network, size, stride
+
+
+def _check_shapes(facts: Facts, shapes: Shapes) -> None:
+    """A `ValueError` if tensors are not of the types and shapes that they have in any network."""
+    _, size, _ = _sizes(facts, shapes)
+    for name, (kind, shape) in shapes.items():
+        wanted = "U8" if name in ("visited", "codes") else "F32"
+        row = (3,) if name == "coherence" else ()
+        if name not in (*NUMBERS, "visited", "codes") or kind != wanted or shape[1:] != row:
+            raise ValueError(f"its tensor {name[:40]!r} is none of an n-tuple network")
+        if name in NUMBERS and shape[0] > size:
+            raise ValueError(TOO_MANY)
+
+
+def _places(bits: NDArray[np.uint8], size: int) -> Iterator[NDArray[np.int64]]:
+    """The numbers of the weights whose bits are set, some at a time."""
+    for begin in range(0, len(bits), PIECE):
+        piece = np.unpackbits(bits[begin : begin + PIECE], bitorder="little")
+        yield 8 * begin + np.flatnonzero(piece[: size - 8 * begin])
+
+
+def _inflated(decompressor: Any, packed: NDArray[np.uint8], size: int) -> bytes:
+    """What was compressed, which has to be this many bytes; no more are ever unpacked."""
+    try:
+        found: bytes = decompressor.decompress(packed.tobytes(), size + 1)
+    except (zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"it cannot be decompressed: {error}") from None
+    if len(found) != size or not decompressor.eof:
+        raise ValueError(TOO_MANY)
+    return found
+
+
+def _unpacked(codes: NDArray[np.uint8], count: int, step: float) -> Weights:
     """The weights of a packed network: low bytes of all multiples, then the high ones."""
-    planes = np.frombuffer(lzma.decompress(codes.tobytes()), np.uint8).reshape(2, -1)
+    data = _inflated(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY), codes, 2 * count)
+    planes = np.frombuffer(data, np.uint8).reshape(2, -1)
     return np.ascontiguousarray(planes.T).view("<i2")[:, 0] * np.float32(step)
 
 
 def read_about(path: Path) -> Facts:
     """All that is known about an n-tuple network, without its weights."""
-    return read_tensors(path, KIND, FACTS, ("weights", "coherence", "visited", "codes"))[0]
+    return read_tensors(path, KIND, FACTS, (*NUMBERS, "visited", "codes"))[0]

@@ -39,12 +39,13 @@ from torch.nn import functional as F  # noqa: N812
 
 from lab2048.board import Words
 from lab2048.choice import legal_moves
-from lab2048.learn.files import FILE, Facts, Tensors, write_tensors
+from lab2048.learn.files import FILE, Facts, Shapes, Tensors, check_memory, write_tensors
 from lab2048.learn.folder import Logs, Saver
 from lab2048.learn.forest import Network, Singles
 from lab2048.learn.learner import (
     Learner,
     asked,
+    check_model,
     inputs,
     load_model,
     model_tensors,
@@ -111,6 +112,8 @@ class Replay:
 
     def load(self, tensors: Tensors, following: int) -> None:
         """Take positions that were stored; the next one goes to this place."""
+        if not 0 <= following < self.size:
+            raise ValueError(f"there is no place {following} among {self.size} positions")
         self.add(Lessons(*(tensors[f"{GAME}{name}"] for name in Lessons._fields)))
         self.following = following
 
@@ -161,6 +164,7 @@ class Training:
 
     def __init__(self, settings: Settings, device: torch.device, threads: int = 1) -> None:
         self.settings = settings
+        check_memory(settings.memory, "its games and positions")
         self.learner = Learner(settings.build(), device, settings.decay)
         games = max(1, settings.games // threads)
         self.crews = [SelfPlay(settings, games, settings.seed + k) for k in range(threads)]
@@ -353,6 +357,11 @@ class Training:
             prefix = f"{GAME}best."
             found = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
             self.best = Best(found, facts["best_median"], facts["best_scale"])
+
+
+def check_stored(facts: Facts, shapes: Shapes) -> None:
+    """A `ValueError` unless the weights in a file are those of the network that it tells of."""
+    check_model(Settings.from_facts(facts).build, shapes)
 
 
 def player_network(facts: Facts, tensors: Tensors, device: str) -> Network:

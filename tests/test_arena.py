@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
 
 import numpy as np
 import pytest
@@ -145,6 +147,23 @@ def test_a_damaged_journal_costs_only_the_game(tmp_path, damage):
     assert play_match(player, 5, 3, journal=journal).games == whole
 
 
+def test_a_journal_that_cannot_be_written_costs_only_itself(tmp_path, capsys, monkeypatch):
+    player = make_player("random", Rules(2, 2))
+    whole = play_match(player, 5, 3).games
+    (tmp_path / "file").write_text("")
+    assert play_match(player, 5, 3, journal=tmp_path / "file" / "journal.jsonl").games == whole
+    said = f"lab2048: finished games are not kept, {tmp_path / 'file'}: "
+    assert said in capsys.readouterr().err
+
+    def full(game):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(arena_module, "_journal_line", full)
+    assert play_match(player, 5, 3, journal=tmp_path / "journal.jsonl").games == whole
+    said = f"lab2048: finished games are not kept, {tmp_path}: {os.strerror(errno.ENOSPC)}\n"
+    assert capsys.readouterr().err == said
+
+
 def test_every_match_has_a_journal_of_its_own(own_home):
     paths = {
         journal_path(make_player(spec, rules), seed)
@@ -205,6 +224,32 @@ def test_a_bad_record_is_refused_with_its_line(tmp_path):
         assert message in str(error.value)
 
 
+@pytest.mark.parametrize("line", ["[" * 2_000_000, " " * 2_000_000, "x" * (1 << 20)])
+def test_a_line_is_not_read_beyond_a_bound(tmp_path, line):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(records(1)[0].to_json() + "\n" + line + "\n")
+    with pytest.raises(
+        RecordError, match=r"bad.jsonl, line 2: it has 1,048,576 characters or more"
+    ):
+        list(read_records(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("score", 17.7), ("index", None), ("moves", 3), ("rows", 2.5), ("p4", None)]
+)
+def test_a_parquet_file_of_odd_games_is_refused(tmp_path, name, value):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "a.parquet"
+    write_records(records(1), path)
+    table = parquet.read_table(path)
+    place = table.schema.get_field_index(name)
+    parquet.write_table(table.set_column(place, name, pa.array([value])), path)
+    with pytest.raises(RecordError, match=r"a.parquet, line 1: not a game: "):
+        list(read_records(path))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -214,6 +259,7 @@ def test_a_bad_record_is_refused_with_its_line(tmp_path):
         ({"moves": "x"}, "none of 0 to 3"),
         ({"spawns": "z"}, "not possible"),
         ({"spawns": "03"}, "not possible"),
+        ({"spawns": "٠١"}, "not possible"),  # digits, but not ours
         ({"spawns": "02", "rules": {"rows": 3, "cols": 2, "p4": 0.0}}, "not possible"),
         ({"rules": {"rows": 3, "cols": 2, "p4": 1.0}}, "not possible"),
     ],

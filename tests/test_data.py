@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections import Counter
 
 import naive
@@ -147,6 +148,19 @@ def test_a_file_that_ends_in_the_middle(tmp_path):
         text_file(tmp_path / "a.txt", EXAMPLE + EXAMPLE[:20]).read(0)
 
 
+@pytest.mark.parametrize("piece", [64, 1 << 12, 1 << 20])
+@pytest.mark.parametrize("line", ["r " + "1 " * 200_000, EXAMPLE.strip() + " " * 5000, " " * 5000])
+def test_a_line_is_not_read_beyond_a_bound(tmp_path, monkeypatch, line, piece):
+    monkeypatch.setattr(data, "PIECE", piece)
+    source = text_file(tmp_path / "a.txt", EXAMPLE * 3 + line + "\n" + EXAMPLE)
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"a.txt, line 4: it has more than 4,096 characters"):
+        data.summarise(source)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 8 * (piece + 100_000)
+
+
 def test_what_cells_mean_is_found_out(tmp_path):
     moves = some_moves(size=500)
     before = Moves(moves.boards[1:], moves.moves[1:], moves.cells[:-1])
@@ -192,6 +206,68 @@ def test_a_row_that_is_wrong_is_named(tmp_path, monkeypatch, column):
     data.write_moves(tmp_path / "a.parquet", [moves], SMALL, {})
     with pytest.raises(DataError, match=r"a.parquet, row 201: board 0x.*is no move on 3x2"):
         data.summarise(data.open_moves(tmp_path / "a.parquet", SMALL))
+
+
+@pytest.fixture
+def odd_file(tmp_path):
+    """A function that writes a Parquet file of one move on 2x2, some of it changed."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    def write(about=None, **columns):
+        usual = {"board": pa.array([0x11], pa.uint64()), "move": pa.array([3]), "cell": [1]}
+        table = pa.table({k: v for k, v in (usual | columns).items() if v is not None})
+        facts = {"format": 1, "kind": "moves", "board": "2x2", "p4": 0.1}
+        text = json.dumps(facts) if about is None else about
+        parquet.write_table(
+            table.replace_schema_metadata({"lab2048": text}), tmp_path / "a.parquet"
+        )
+        return data.open_moves(tmp_path / "a.parquet", Rules(2, 2))
+
+    return write
+
+
+ODD_COLUMNS = {
+    "row 1: move is out of range: 259": {"move": [259]},
+    "row 1: move is out of range: -1": {"move": [-1]},
+    "row 1: cell is out of range: 264": {"cell": [264]},
+    "row 1: board is out of range: -5": {"board": [-5]},
+    "the column board should have whole numbers, not 'double'": {"board": [17.7]},
+    "the column cell should have whole numbers, not 'double'": {"cell": [1.0]},
+    "the column move should have whole numbers, not 'bool'": {"move": [True]},
+    "the column move should have whole numbers, not 'string'": {"move": ["3"]},
+    "row 2: there is no move": {"board": [17, 17], "move": [3, None], "cell": [1, 1]},
+    "should have one column cell": {"cell": None},
+}
+
+
+@pytest.mark.parametrize(("why", "columns"), ODD_COLUMNS.items())
+def test_numbers_that_are_none_of_a_move(odd_file, why, columns):
+    assert odd_file().read(0).moves.tolist() == [3]
+    with pytest.raises(DataError, match=f"a.parquet.*{why}"):
+        odd_file(**columns).read(0)
+
+
+@pytest.mark.parametrize(
+    ("about", "why"),
+    [
+        ("[1]", "has no moves of lab2048"),
+        ("null", "has no moves of lab2048"),
+        ("[" * 100_000, "is damaged, or no Parquet file"),
+        ('{"format": 1, "kind": "moves"}', "does not say what its rules are: 'board'"),
+        ('{"format": 1, "kind": "moves", "board": 5, "p4": 0}', "a board size is written ROWSxC"),
+        ('{"format": 1, "kind": "moves", "board": "2x2", "p4": []}', "p4, the chance of a 4"),
+    ],
+)
+def test_metadata_that_says_nothing(odd_file, about, why):
+    with pytest.raises(DataError, match=f"a.parquet.*{why}"):
+        odd_file(about)
+
+
+def test_a_row_group_is_not_read_beyond_a_bound(odd_file, monkeypatch):
+    monkeypatch.setattr(data, "MOST", 1)
+    with pytest.raises(DataError, match="has a row group of more than 1 rows"):
+        odd_file(board=[17, 17], move=[3, 3], cell=[1, 1])
 
 
 def test_files_that_are_no_moves(tmp_path):

@@ -19,8 +19,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -34,6 +35,7 @@ from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules
 from lab2048.home import check_target, replacing
 from lab2048.jit import U, inline, kernel
 from lab2048.learn.encoding import Batch
+from lab2048.notation import short
 from lab2048.player import Player
 from lab2048.records import arrow
 
@@ -43,8 +45,12 @@ Columns = dict[str, NDArray[Any]]
 
 PIECE = 1 << 20
 """Bytes of text that are read in one go."""
+LINE = 1 << 12
+"""Bytes of a line at most; a move takes about 60."""
 GROUP = 1 << 16
-"""Rows that are read in one go from Parquet."""
+"""Rows that are written, and read in one go, as a row group of Parquet."""
+MOST = 1 << 26
+"""Rows of a row group at most: others write larger ones, and a small file may claim any number."""
 POOL = 1 << 22
 """Moves that are in memory at a time, to be drawn from at random."""
 FIRST = 8
@@ -286,11 +292,21 @@ class TextFile:
         with self.path.open("rb") as file:
             if begin:  # the line that begins before belongs to the piece before
                 file.seek(begin - 1)
-                begin += len(file.readline()) - 1
+                before = file.readline(LINE)
+                if len(before) == LINE:
+                    raise self._error(begin - 1, before)
+                begin += len(before) - 1
             text = file.read(max(0, end - begin))
             if text and not text.endswith(b"\n"):
-                text += file.readline()
-        return text if not text or text.endswith(b"\n") else text + b"\n", begin
+                text += file.readline(LINE)
+        if text and not text.endswith(b"\n"):
+            text += b"\n"
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE)
+        long = np.flatnonzero(np.diff(ends, prepend=-1) > LINE)
+        if len(long):
+            at = int(ends[long[0] - 1]) + 1 if long[0] else 0
+            raise self._error(begin + at, text[at : at + LINE])
+        return text, begin
 
     def _error(self, at: int, line: bytes) -> DataError:
         """What is wrong with a line, which begins somewhere or after blank lines."""
@@ -299,11 +315,13 @@ class TextFile:
             while at > 0:
                 text = file.read(min(at, PIECE))
                 number, at = number + text.count(b"\n"), at - len(text)
-            for blank in iter(file.readline, b""):
-                if blank.strip():
+            for blank in iter(partial(file.readline, LINE), b""):
+                if blank.strip() or len(blank) == LINE:
                     break
                 number += 1
-        why = what_is_wrong(line.decode("ascii", "replace"), self.rules)
+        why = f"it has more than {LINE:,} characters, and a move has about 60"
+        if len(line) < LINE:
+            why = what_is_wrong(line.decode("ascii", "replace"), self.rules)
         return DataError(f"{self.path}, line {number}: {why}")
 
 
@@ -313,7 +331,7 @@ class ParquetFile:
     def __init__(self, path: Path, rules: Rules | None = None) -> None:
         self.path = path
         self._facts = read_facts(path, MOVES)
-        self.rules = Rules.parse(self._facts["board"], self._facts["p4"])
+        self.rules = self._facts["rules"]
         if rules is not None and rules.name != self.rules.name:
             raise DataError(f"{path} has moves on {self.rules.name}, not {rules.name}")
 
@@ -367,38 +385,80 @@ def is_labels(path: Path) -> bool:
 
 def about_parquet(path: Path) -> dict[str, Any]:
     """What a Parquet file says about itself, and how long its row groups are."""
-    _, parquet = arrow()
-    with path.open("rb") as file:
-        try:
-            found = parquet.ParquetFile(file)
-            facts = json.loads((found.schema_arrow.metadata or {}).get(KEY, b"{}"))
-            counts = range(found.num_row_groups)
-            groups = [found.metadata.row_group(each).num_rows for each in counts]
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path} is damaged, or no Parquet file: {error}") from None
-    return {**facts, "groups": groups}
+    with _parquet_file(path) as file:
+        facts = json.loads((file.schema_arrow.metadata or {}).get(KEY, b"{}"))
+        counts = range(file.num_row_groups)
+        groups = [file.metadata.row_group(each).num_rows for each in counts]
+    return {**(facts if isinstance(facts, dict) else {}), "groups": groups}
 
 
 def read_facts(path: Path, kind: str) -> dict[str, Any]:
-    """What a Parquet file of a kind says about itself, and how long its row groups are."""
+    """What a Parquet file of a kind says about itself, its rules, and the sizes of row groups."""
     facts = about_parquet(path)
     if facts.get("kind") != kind or facts.get("format") != FORMAT:
         raise DataError(f"{path} has no {kind} of lab2048")
-    return facts
+    if max(facts["groups"], default=0) > MOST:
+        raise DataError(f"{path} has a row group of more than {MOST:,} rows; write smaller ones")
+    try:
+        return {**facts, "rules": Rules.parse(facts["board"], facts["p4"])}
+    except (KeyError, ValueError) as error:
+        raise DataError(f"{path} does not say what its rules are: {error}") from None
+
+
+@contextmanager
+def _parquet_file(path: Path) -> Iterator[Any]:
+    """An open Parquet file; whatever is wrong with it is a `DataError`."""
+    pa, parquet = arrow()
+    with path.open("rb") as file:
+        try:
+            yield parquet.ParquetFile(file)
+        except DataError:
+            raise
+        except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
+            why = str(error).split("\n")[0][:200]
+            raise DataError(f"{path} is damaged, or no Parquet file: {why}") from None
 
 
 def read_group(path: Path, group: int, kinds: dict[str, str]) -> dict[str, NDArray[Any]]:
-    """Some columns of a row group, of these types."""
-    _, parquet = arrow()
-    with path.open("rb") as file:
-        try:
-            found = parquet.ParquetFile(file).read_row_group(group, columns=list(kinds))
-            return {
-                name: np.array(found[name].to_numpy(), np.dtype(kind))
-                for name, kind in kinds.items()
-            }
-        except (OSError, ValueError, KeyError) as error:
-            raise DataError(f"{path} is damaged: {error}") from None
+    """Some columns of a row group, of these types; a `DataError` if they cannot be that.
+
+    A number that is missing is NaN in a column of real numbers, and nowhere else allowed.
+    """
+    with _parquet_file(path) as file:
+        for name, kind in kinds.items():
+            _check_column(path, file.schema_arrow, name, np.dtype(kind))
+        table = file.read_row_group(group, columns=list(kinds))
+        before = sum(file.metadata.row_group(each).num_rows for each in range(group))
+        found = {}
+        for name, kind in kinds.items():
+            column, dtype = table[name], np.dtype(kind)
+            if dtype.kind == "u":
+                _check_range(path, column, name, int(np.iinfo(dtype).max), before)
+            found[name] = np.array(column.to_numpy(), dtype)
+    return found
+
+
+def _check_column(path: Path, schema: Any, name: str, dtype: np.dtype[Any]) -> None:
+    """A `DataError` unless there is one column of a name, and it has whole or real numbers."""
+    pa, _ = arrow()
+    if len(schema.get_all_field_indices(name)) != 1:
+        raise DataError(f"{path} should have one column {name}")
+    kind, whole = schema.field(name).type, dtype.kind == "u"
+    if not (pa.types.is_integer(kind) if whole else pa.types.is_floating(kind)):
+        wanted = "whole numbers" if whole else "real numbers"
+        raise DataError(f"{path}: the column {name} should have {wanted}, not {short(str(kind))}")
+
+
+def _check_range(path: Path, column: Any, name: str, most: int, before: int) -> None:
+    """A `DataError` that names the first row of a column that is missing or out of range."""
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise DataError(f"{path}, row {before + row + 1}: there is no {name}")
+    values = column.to_numpy()
+    wrong = np.flatnonzero((values < 0) | (values > most))
+    if len(wrong):
+        row = int(wrong[0])
+        raise DataError(f"{path}, row {before + row + 1}: {name} is out of range: {values[row]}")
 
 
 # -- look through --------------------------------------------------------------------------------

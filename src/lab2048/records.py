@@ -14,12 +14,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from lab2048.game import Board, Direction, Game, Rules
 from lab2048.home import check_target, replacing, write_atomically
-from lab2048.notation import short
+from lab2048.notation import DIGITS, short
 
 FORMAT = 1
 
@@ -141,7 +142,7 @@ class Record:
         """The board with the tile that spawned."""
         text = self.spawns[2 * number : 2 * number + 2]
         try:
-            cell, rank = int(text[0], 16), int(text[1])
+            cell, rank = DIGITS.index(text[0].lower()), DIGITS.index(text[1])
             if rank not in (1, 2) or self.rules.p4 == 2 - rank:  # of p4 0 and 1 all is known
                 raise ValueError
             return board.place(cell, rank)
@@ -171,6 +172,10 @@ def _reason(error: Exception) -> str:
 NAMES = ("player", "seed", "index", "score", "max_tile", "moves", "spawns")
 """What a record has beside its rules."""
 RULES = ("rows", "cols", "p4")
+LINE = 1 << 20
+"""Characters of a line: a game has fewer. On 16 cells it has at most 131,068 moves."""
+ROWS = 256
+"""Games that are read from Parquet in one go."""
 
 
 def read_records(path: Path) -> Iterator[Record]:
@@ -186,22 +191,32 @@ def read_records(path: Path) -> Iterator[Record]:
 def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file that are not empty, with their numbers."""
     with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(partial(file.readline, LINE), ""), 1):
+            if len(line) == LINE:
+                raise RecordError(
+                    f"{path}, line {number}: it has {LINE:,} characters or more, which no game has"
+                )
             if line.strip():
                 yield number, line
 
 
 def _parquet_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The rows of a Parquet file as the lines that they were."""
-    _, parquet = arrow()
     with path.open("rb") as file:  # so that a missing file is an ordinary error
-        try:
-            rows = parquet.read_table(file).to_pylist()
-        except (OSError, ValueError) as error:
-            raise RecordError(f"{path}: {_reason(error)}") from None
-    for number, row in enumerate(rows, 1):
-        rules = {name: row.pop(name, None) for name in RULES}
-        yield number, json.dumps({"format": FORMAT, "rules": rules, **row}, default=str)
+        for number, row in enumerate(_parquet_rows(path, file), 1):
+            rules = {name: row.pop(name, None) for name in RULES}
+            yield number, json.dumps({"format": FORMAT, "rules": rules, **row}, default=str)
+
+
+def _parquet_rows(path: Path, file: BinaryIO) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file, a few of them in memory at a time; only what a game has."""
+    pa, parquet = arrow()
+    wanted = [*NAMES, *RULES, "start"]
+    try:
+        for batch in parquet.ParquetFile(file).iter_batches(ROWS, columns=wanted):
+            yield from batch.to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise RecordError(f"{path}: {_reason(error)}") from None
 
 
 def check_file(path: Path, force: bool = False) -> None:

@@ -180,6 +180,14 @@ def test_float32_rounds_what_is_stored_and_nothing_else(made, tmp_path):
     ).stat().st_size
 
 
+def test_chances_too_small_to_be_stored_still_fit_their_moves(tmp_path):
+    """float32 stores 1e-300 as 0; the moves of such a state have that chance."""
+    problem = Problem.of("3x2", objective="reach:128", p4=1e-300)
+    make_table(problem, tmp_path / "t", values="float32")
+    with open_table(tmp_path / "t") as table:
+        assert verify(table, full=True)["largest_residual"] > 0
+
+
 def test_a_summary_keeps_nothing_large(made, tmp_path):
     found = make_table(Problem.of("3x2"), tmp_path / "t", keep="summary")
     whole = make_table(Problem.of("3x2"), made)

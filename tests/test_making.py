@@ -142,7 +142,7 @@ def test_two_at_once_do_not_get_in_each_others_way(tmp_path, made, capsys):
     second = threading.Thread(target=make_table, args=(Problem.of("3x2"), folder))
     second.start()
     said = ""
-    while "waiting" not in said:
+    while "waiting" not in said and second.is_alive():
         time.sleep(0.01)
         said += capsys.readouterr().err
     busy = f"the table in {folder} is being made by another process, number {first.pid}"
@@ -158,7 +158,7 @@ def test_who_waits_goes_on_when_the_other_has_failed(tmp_path, made, capsys):
     with locked(folder / "lock", "x"):
         second = threading.Thread(target=make_table, args=(Problem.of("3x2"), folder))
         second.start()
-        while "waiting" not in capsys.readouterr().err:
+        while "waiting" not in capsys.readouterr().err and second.is_alive():
             time.sleep(0.01)
         assert second.is_alive()
     second.join()

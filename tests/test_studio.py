@@ -163,6 +163,7 @@ def test_all_that_a_request_may_ask_for_is_bounded():
     for name in PLAYERS:
         for each in player_class(name).options():
             number = each.default is None or isinstance(each.default, int | float)
+            number = number and not each.metadata["choices"]
             mcts_depth = (name, each.name) == ("mcts", "depth")  # simulations are what counts
             if number and each.name not in HARMLESS and not mcts_depth:
                 assert (name, each.name) in limits.MOST

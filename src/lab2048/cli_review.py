@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lab2048 import cli_complete
 from lab2048.cli_evaluate import TableOption, say, table_for
 from lab2048.options import ForceOption, JsonOption
 from lab2048.wording import plain
@@ -82,7 +83,12 @@ def review(
     table: TableOption = None,
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="PLAYER", help="A strong player to compare with."),
+        typer.Option(
+            "--by",
+            metavar="PLAYER",
+            help="A strong player to compare with.",
+            autocompletion=cli_complete.players,
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Print every move, not only the worst.")] = (
         False

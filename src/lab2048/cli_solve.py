@@ -369,9 +369,11 @@ def verify(
 ) -> None:
     """Check all files of a table, the order of its keys, and that values fit one another."""
     from lab2048.solve.table import Table
-    from lab2048.solve.verify import verify
 
-    with Table(folder_of(name)) as table, _bar("verifying", table.states) as progress:
+    folder = folder_of(name)
+    from lab2048.solve.verify import verify  # compiles kernels
+
+    with Table(folder) as table, _bar("verifying", table.states) as progress:
         found = verify(table, full=full, progress=progress)
     if as_json:
         print(json.dumps({"table": str(table.path), **found}))

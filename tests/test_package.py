@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import zlib
 from pathlib import Path
 from zipfile import ZipFile
@@ -18,7 +19,7 @@ from zipfile import ZipFile
 import pytest
 
 import lab2048
-from lab2048 import jit
+from lab2048 import home, jit
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "lab2048"
@@ -394,6 +395,26 @@ def test_kernels_that_cannot_be_written_are_used_all_the_same(own_home, monkeypa
     assert kept_by(found) == [name for name in names if name != "deep/b.nbi"]
     shutil.rmtree(found)
     found.mkdir()  # it is the same one for the whole process
+
+
+def test_a_kernel_waits_while_another_process_compiles_it():
+    """Or the variants of one function might be mixed up in Numba's index."""
+
+    def twice(number):
+        return number + number
+
+    def thrice(number):
+        return 3 * number
+
+    found = []
+    jit.kernel("int64(int64)")(thrice)  # from now on such a kernel takes a tenth of a second
+    work = threading.Thread(target=lambda: found.append(jit.kernel("int64(int64)")(twice)))
+    with home.locked(jit.lock_of(twice), "a kernel"):
+        work.start()
+        work.join(1)
+        assert work.is_alive()
+    work.join(60)
+    assert found[0](21) == 42
 
 
 @pytest.mark.slow

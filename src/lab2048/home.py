@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -117,11 +117,15 @@ def _may_replace(paths: Sequence[Path]) -> bool:
 
 @contextmanager
 def locked(
-    path: Path, what: str, error: type[ValueError] = ValueError, wait: bool = False
+    path: Path,
+    what: str,
+    error: type[ValueError] = ValueError,
+    wait: bool = False,
+    tell: Callable[[str], None] = say,
 ) -> Iterator[None]:
     """Be the only one who makes what a lock file stands for.
 
-    If another process is at it, wait for its end, with a line on stderr that says so; or raise an
+    If another process is at it, wait for its end, with a line that says so (`tell`); or raise an
     error of this type. The lock goes when the process does.
     """
     handle, told, began = _take(path), False, time.monotonic()
@@ -130,7 +134,7 @@ def locked(
         if not wait:
             raise error(f"{busy}; wait until it has ended")
         if not told and time.monotonic() - began >= QUIET:
-            say(f"{busy}; waiting until it has ended")
+            tell(f"{busy}; waiting until it has ended")
             told = True
         time.sleep(PAUSE)
         handle = _take(path)

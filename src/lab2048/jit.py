@@ -22,8 +22,8 @@ import sys
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, wraps
 from pathlib import Path
 from types import FunctionType
@@ -117,7 +117,7 @@ def _compiled(signature: Any, **options: Any) -> Callable[[Callable[P, T]], Call
         if IN_PYTHON:
             return _in_python(function)
         # Numba reads the setting when a function is decorated; others' kernels keep theirs.
-        with _one_at_a_time:
+        with _one_at_a_time, _alone(function):
             before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
             try:
                 dispatcher = numba.njit(signature, cache=True, **options)(function)
@@ -134,6 +134,31 @@ def _compiled(signature: Any, **options: Any) -> Callable[[Callable[P, T]], Call
         return cast(Callable[P, T], dispatcher)
 
     return compiled
+
+
+@contextmanager
+def _alone(function: Callable[..., Any]) -> Iterator[None]:
+    """Be the only process that compiles or loads a function.
+
+    Numba numbers the files of one function's variants in an index that two processes may write at
+    the same time: a variant would then be found under the number of another.
+    """
+    with ExitStack() as stack:
+        with suppress(OSError):
+            lock = locked(lock_of(function), "kernels", wait=True, tell=_say_waiting)
+            stack.enter_context(lock)
+        yield
+
+
+def lock_of(function: Callable[..., Any]) -> Path:
+    """The lock file of a function."""
+    name = f"{function.__module__}.{function.__qualname__}"
+    return cache_folder() / f"{zlib.crc32(name.encode()):08x}.lock"
+
+
+def _say_waiting(text: str) -> None:
+    """Say once that another process compiles what is needed here."""
+    _say_once("another process is compiling the same kernels; waiting for it")
 
 
 def _in_python(function: Callable[P, T]) -> Callable[P, T]:

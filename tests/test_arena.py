@@ -152,7 +152,7 @@ def test_a_journal_that_cannot_be_written_costs_only_itself(tmp_path, capsys, mo
     whole = play_match(player, 5, 3).games
     (tmp_path / "file").write_text("")
     assert play_match(player, 5, 3, journal=tmp_path / "file" / "journal.jsonl").games == whole
-    said = f"lab2048: finished games are not kept, {tmp_path / 'file'}: "
+    said = f"lab2048: cannot keep finished games in {tmp_path / 'file'}: "
     assert said in capsys.readouterr().err
 
     def full(game):
@@ -160,7 +160,7 @@ def test_a_journal_that_cannot_be_written_costs_only_itself(tmp_path, capsys, mo
 
     monkeypatch.setattr(arena_module, "_journal_line", full)
     assert play_match(player, 5, 3, journal=tmp_path / "journal.jsonl").games == whole
-    said = f"lab2048: finished games are not kept, {tmp_path}: {os.strerror(errno.ENOSPC)}\n"
+    said = f"lab2048: cannot keep finished games in {tmp_path}: {os.strerror(errno.ENOSPC)}\n"
     assert capsys.readouterr().err == said
 
 

@@ -92,7 +92,7 @@ def test_numbers_of_games_and_moves_may_be_in_thousands(line, command, warm_home
     assert re.search("no player 'nobody'|not 9x9|a seed is", err.splitlines()[-1])
 
 
-UNSOLVED = {"after_value": None, "q": None, "regret": None, "optimal": None}
+UNSOLVED = dict.fromkeys(["after_value", "q", "regret", "optimal", "mark"])
 SQUARE = "2 2 . . / . . . . / . . . . / . . . ."
 """No board of 16 cells is ever solved."""
 

@@ -271,7 +271,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(warm_home, tmp_path, wanted):
     assert "Traceback" not in done.stderr
     if wanted == "journal":  # which costs only that the match cannot be taken up again
         assert done.returncode == 0, done.stderr
-        said = f"lab2048: finished games are not kept, {warm_home / 'matches'}: File too large"
+        said = f"lab2048: cannot keep finished games in {warm_home / 'matches'}: File too large"
         assert said in done.stderr.splitlines()
     else:
         assert done.returncode == 1, done.stderr

@@ -145,7 +145,7 @@ def test_two_at_once_do_not_get_in_each_others_way(tmp_path, made, capsys):
     while "waiting" not in said and second.is_alive():
         time.sleep(0.01)
         said += capsys.readouterr().err
-    busy = f"the table in {folder} is being made by another process, number {first.pid}"
+    busy = f"the table in {folder} is in use by process {first.pid}"
     assert said == f"lab2048: {busy}; waiting until it has ended\n"
     first.communicate("\n" * 1000)
     second.join()
@@ -280,7 +280,9 @@ def test_damaged_keys_are_not_taken_up(tmp_path, stage):
     for place in (20, len(keys) // 2, len(keys) - 50):
         flip(tmp_path / "t" / "keys.bin", place)
         for _ in range(2):
-            with pytest.raises(TableError, match=r"block 0 of age \d+ in .*; remove .*begin anew"):
+            with pytest.raises(
+                TableError, match=r"block 0 of age \d+ in .*; remove .*solve it again"
+            ):
                 make_table(Problem.of("3x2"), tmp_path / "t")
         (tmp_path / "t" / "keys.bin").write_bytes(keys)
     make_table(Problem.of("3x2"), tmp_path / "t")
@@ -395,7 +397,7 @@ def test_files_of_others_are_never_touched(tmp_path):
 
 def test_a_table_in_the_making_is_not_removed(tmp_path):
     def progress(step):
-        with pytest.raises(TableError, match=r"being made by another process|there is no table"):
+        with pytest.raises(TableError, match=r"in use by process|there is no table"):
             remove_table(tmp_path / "t")
 
     make_table(Problem.of("2x2"), tmp_path / "t", progress=progress)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,9 @@ from lab2048.marks import ERRORS, MARKS, count_marks, error_of, mark, settle
 from lab2048.players import make_player
 from lab2048.records import Record
 from lab2048.review import review, summary, usual_judge
-from lab2048.solve.table import Table
+from lab2048.solve.problem import Problem
+from lab2048.solve.solver import make_table
+from lab2048.solve.table import Table, open_table
 
 
 @pytest.fixture
@@ -59,6 +63,21 @@ def test_moves_of_a_position_have_the_marks_of_the_table(table):
         else:
             lost = 0.0 if exact.optimal else exact.regret
             assert move["mark"] == mark(lost, exact.q + exact.regret, table)
+
+
+def test_chances_are_marked_by_their_share(own_home):
+    """Whoever gives a chance of 1 in 1,000 away has lost it all."""
+    problem = Problem.of("2x2", objective="reach:16")
+    make_table(problem)
+    with open_table(problem) as chances:
+        assert mark(0.001, 0.001, chances) == "blunder" and mark(0.0, 0.0, chances) == "best"
+        game = Game(Rules(2, 2), 3)
+        while not game.over and game.board.max_tile < 16:
+            game.play(game.board.legal_moves[-1])
+        found = review(Record.of(game, "me"), chances)
+        assert found.exact and found.unit == "of the chance to make 16"
+        assert "points" not in " ".join(found.facts(Record.of(game, "me")))
+    assert error_of(make_player("optimal:objective=reach:16", Rules(2, 2))) is None
 
 
 # -- judges that may be wrong --------------------------------------------------------------------
@@ -117,7 +136,9 @@ def test_values_within_the_error_are_made_equal():
 
 def test_values_of_minus_infinity_are_marked_too():
     player = make_player("sparse:depth=2,terminal=avoid", Rules(2, 2))
-    found = opinion(player, Board.parse("2 4 / 4 4"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = opinion(player, Board.parse("2 4 / 4 4"))
     assert set(found.marks) == set(found.values) and set(found.marks.values()) <= set(MARKS)
 
 

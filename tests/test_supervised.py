@@ -16,12 +16,12 @@ from lab2048 import cli_neural, data
 from lab2048.arena import play_games
 from lab2048.choice import legal_moves
 from lab2048.game import Board, Direction, Rules, direction_on_image
-from lab2048.learn import neural
+from lab2048.learn import neural, supervised
 from lab2048.learn.encoding import ON_IMAGE, Batch, images, ranks, upright
 from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
 from lab2048.learn.learner import asked, parameters, pick_device, soft_loss
 from lab2048.learn.neural import Loaded, Supervised, count_votes
-from lab2048.learn.supervised import FACTS, Settings, Training, right_moves, run
+from lab2048.learn.supervised import Settings, Training, right_moves, run
 from lab2048.players import make_player
 
 slow = pytest.mark.slow
@@ -331,11 +331,11 @@ def test_what_was_stopped_ends_as_if_it_had_not_been(tmp_path):
     losses = [[json.loads(line)["loss"] for line in each] for each in logs]
     assert losses[0] == losses[1] and len(losses[0]) == 3
     with pytest.raises(ValueError, match="it was begun with 6 batches of data, not 7"):
-        Training(part.settings, CPU, 7).resume(part.facts, part.tensors())
+        Training(part.settings, CPU, 7).check_data(part.facts)
     other = tmp_path / "moves.txt"
     other.write_text("other moves\n")
     with pytest.raises(ValueError, match="other data"):
-        Training(part.settings, CPU, 6, [other]).resume(part.facts, part.tensors())
+        Training(part.settings, CPU, 6, [other]).check_data(part.facts)
 
 
 # -- on disk -----------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ def test_what_another_command_has_trained_meanwhile_is_kept(own_home):
     trained(folder, 1)
     with pytest.raises(ValueError, match="there is a network a already"):
         cli_neural.check_unchanged("a", None)
-    before = cli_neural.stored("a", True, "supervised", FACTS)
+    before = cli_neural.stored("a", True, "supervised", supervised)
     cli_neural.check_unchanged("a", before)
     os.utime(folder / FILE, ns=(0, before.stamp + 1))
     with pytest.raises(ValueError, match="a was trained by another command meanwhile"):

@@ -338,5 +338,5 @@ def test_compiling_is_shown_in_a_line_that_goes_away(own_home):
     text = session.text()
     lines = [line for line in text.splitlines() if line]
     assert lines[0] == "lab2048: compiling kernels; later runs find them ready"
-    assert lines[-1].startswith("10 games a player on 4x4")
+    assert lines[-1].startswith("10 games per player on 4x4")
     assert session.finish()[0] == 0

@@ -290,7 +290,7 @@ def test_a_reader_that_goes_away_ends_no_training(begun):
 @slow
 def test_one_name_is_trained_by_one_process(begun):
     refused = run_command(*LONG, code=2).stderr
-    assert f"the network c is being made by another process, number {begun.pid}" in refused
+    assert f"the network c is in use by process {begun.pid}" in refused
     assert begun.poll() is None
 
 

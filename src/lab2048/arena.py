@@ -383,7 +383,7 @@ class Journal:
         try:
             yield
         except OSError as error:
-            say(f"finished games are not kept, {self._path.parent}: {error.strerror}")
+            say(f"cannot keep finished games in {self._path.parent}: {error.strerror}")
             self.close()
 
 

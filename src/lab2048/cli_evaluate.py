@@ -115,7 +115,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
     board: BoardOption = "4x4",
     p4: FourOption = P4,
     games: Annotated[
-        int, count_option("--games", "games", "Games a player, such as 500 or 10k.", high=10**8)
+        int, count_option("--games", "games", "Games per player, such as 500 or 10k.", high=10**8)
     ] = 100,
     seed: GamesSeedOption = 1,
     table: TableOption = None,
@@ -353,7 +353,7 @@ def show_results(results: list[dict[str, Any]]) -> None:
     console.print(results_grid(results, console.width))
     first = results[0]
     games = "1 game" if first["games"] == 1 else f"{first['games']:,} games"
-    words = [f"{games} a player on {first['board']}, seed {first['seed']}"]
+    words = [f"{games} per player on {first['board']}, seed {first['seed']}"]
     words += ["+/-: 95%"]
     if any(each["optimal"] for each in results):
         words.append("loss: expected score given away a game (= exact, ~ sampled)")

@@ -212,6 +212,7 @@ def supervised(  # noqa: PLR0913, PLR0917
     tests = batches_of([test], settings)[1] if test else None
     training = module.Training(settings, chosen, math.ceil(moves / settings.batch), data)
     if before:
+        training.check_data(before.facts)
         go_on(training, before, name)
     say(
         f"{name}: {settings.rules.name}, {settings.network} with {training.size:,} weights; "

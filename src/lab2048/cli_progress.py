@@ -28,7 +28,7 @@ _open: list[Callable[[], str]] = []
 
 
 class Unheard:
-    """A stream whose reader may go away: what nobody hears ends no work."""
+    """A stream whose reader may go away; a failed write is ignored."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -86,7 +86,9 @@ def _what() -> str:
     jit = sys.modules.get("lab2048.jit")  # which takes long to load, and not all need it
     if jit is not None and (compiling := jit.compiling()):
         return str(compiling)
-    return _open[-1]() if _open else "at work"
+    for describe in _open[-1:]:  # which others may take away at any time
+        return describe()
+    return "at work"
 
 
 _lines: list[Lines] = []
@@ -104,7 +106,7 @@ def told(stream: Unheard) -> Iterator[None]:
 
 
 def be_silent() -> None:
-    """Tell nothing of this command: it goes on until somebody ends it."""
+    """Stop progress lines, for commands that run until they are stopped."""
     while _lines:
         _lines.pop().stop()
 
@@ -172,9 +174,10 @@ def bar_of(*columns: Any) -> Iterator[Progress]:
 
 def line_of(bar: Progress) -> str:
     """How far the newest task of a bar is."""
-    if not bar.tasks:
+    tasks = bar.tasks
+    if not tasks:
         return "at work"
-    task = bar.tasks[-1]
+    task = tasks[-1]
     found = f"{task.description}: " if task.description else ""
     if facts := task.fields.get("facts"):
         return f"{found}{facts}"

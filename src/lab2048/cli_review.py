@@ -14,7 +14,7 @@ import typer
 from lab2048 import cli_complete
 from lab2048.cli_evaluate import TableOption, say, table_for
 from lab2048.options import ForceOption, JsonOption
-from lab2048.wording import plain
+from lab2048.wording import number, plain
 
 if TYPE_CHECKING:
     from lab2048.player import Player
@@ -71,8 +71,8 @@ def _show_game(record: Record, as_json: bool) -> None:
         ]
         print(json.dumps({"player": record.player, "score": record.score, "turns": steps}))
         return
-    for number, turn in enumerate(turns, 1):
-        print(f"{number:5} {turn.move!s:5} +{turn.reward:<6} {turn.next}")
+    for place, turn in enumerate(turns, 1):
+        print(f"{place:5} {turn.move!s:5} +{turn.reward:<6} {turn.next}")
     print(f"score {record.score:,}, largest tile {record.max_tile}, {len(record.moves)} moves")
 
 
@@ -170,7 +170,7 @@ def _turns(record: Record, path: Path, number: int) -> list[Turn]:
 
 def _show_review(record: Record, review: Review, every: bool) -> None:
     """The worst moves of a game, or all of them, and its summary."""
-    from lab2048.review import lost_text, worst
+    from lab2048.review import worst
 
     print(f"{plain(record.player)} on {record.rules.name}, judged by {review.judge}")
     if review.caveat:
@@ -179,7 +179,7 @@ def _show_review(record: Record, review: Review, every: bool) -> None:
     if every:
         _show_moves(review)
     for step in worst(review.steps):
-        facts = [f"{step.move}, {step.mark}", f"better {step.best}", lost_text(step, review.exact)]
+        facts = [f"{step.move}, {step.mark}", f"better {step.best}", review.lost(step)]
         print(f"move {step.number}: {'; '.join(filter(None, facts))}")
         print(step.board.grid())
         print()
@@ -188,9 +188,11 @@ def _show_review(record: Record, review: Review, every: bool) -> None:
 
 def _show_moves(review: Review) -> None:
     """Every move in a line."""
+    from lab2048.marks import BEST
+
     print(" move  made   mark     better       lost  board")
     for step in review.steps:
-        better = "" if step.regret == 0 else str(step.best)
-        lost = f"{step.regret:,.2f}" if review.exact and step.regret else ""
+        better = "" if step.mark == BEST else str(step.best)
+        lost = number(step.regret) if review.exact and better else ""
         print(f"{step.number:5}  {step.move!s:6} {step.mark:8} {better:6} {lost:>10}  {step.board}")
     print()

@@ -226,15 +226,15 @@ def _layer_progress(total: int | None) -> Iterator[Callable[[Step], object]]:
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[facts]}"))
-    began: dict[str, tuple[float, int]] = {}
-    shown = 0.0
+    stage, first, before, shown = "", 0.0, 0, 0.0
     with ExitStack() as stack:
         bar: Progress | None = None  # until something is done: kernels are compiled before
 
         def tell(step: Step) -> None:
-            nonlocal bar, shown
+            nonlocal bar, shown, stage, first, before
             now = time.perf_counter()
-            first, before = began.setdefault(step.stage, (now, step.done))
+            if step.stage != stage:  # files may be checked twice: before the work, and after it
+                stage, first, before = step.stage, now, step.done
             if now - shown < 0.1:
                 return
             shown = now

@@ -45,7 +45,8 @@ register_envs()
 Ranks = NDArray[np.uint8]
 
 MAX_ILLEGAL = 100
-"""Illegal moves in a row that truncate an episode. Random moves come to it once in 3e12 times."""
+"""Illegal moves in a row that truncate an episode. With one legal move, that many random moves are
+all illegal with probability 3e-13."""
 
 _METADATA: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 8}
 

@@ -38,7 +38,7 @@ def say(text: str) -> None:
 
 @cache
 def temporary_folder(name: str) -> Path:
-    """A private folder that goes when the process does, the same for the same name."""
+    """A private temporary folder, removed when the process ends; one per name."""
     folder = Path(tempfile.mkdtemp(prefix=f"lab2048-{name}-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -130,11 +130,11 @@ def locked(
     """
     handle, told, began = _take(path), False, time.monotonic()
     while handle is None:
-        busy = f"{what} is being made by another process, number {_owner(path)}"
+        busy = f"{what} is in use by process {_owner(path)}"
         if not wait:
-            raise error(f"{busy}; wait until it has ended")
+            raise error(f"{busy}; try again when it has finished")
         if not told and time.monotonic() - began >= QUIET:
-            tell(f"{busy}; waiting until it has ended")
+            tell(f"{busy}; waiting for it to finish")
             told = True
         time.sleep(PAUSE)
         handle = _take(path)
@@ -154,7 +154,12 @@ def _take(path: Path) -> int | None:
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        if not _lock(handle):
+        try:
+            taken = _lock(handle)
+        except OSError as error:  # there are file systems without locks
+            os.close(handle)
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        if not taken:
             os.close(handle)
             return None
         if _still_there(handle, path):

@@ -257,7 +257,7 @@ def _copy(folder: Path) -> Path:
     temporary = temporary_folder("kernels")
     with suppress(OSError):
         if _is_private(folder):
-            for path in (folder / SEAL, *_cached_files(folder)):
+            for path in (folder / SEAL, *_cached_files(folder), *folder.glob(f"*{NOTE}")):
                 target = temporary / path.relative_to(folder)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, target)

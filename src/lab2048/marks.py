@@ -15,6 +15,7 @@ import numpy as np
 from lab2048.game import P4
 from lab2048.player import Floats, Player
 from lab2048.solve.optimal import Optimal, even_out
+from lab2048.solve.problem import REACH
 from lab2048.solve.table import Table
 
 GRADES = ("good", "slip", "mistake", "blunder")
@@ -38,14 +39,15 @@ ERRORS = {
 }
 """How far off the loss of a move may be, as a share of the value: 95% of all moves are closer.
 
-Measured on positions of weak and strong players by `python benchmarks/judge_error.py 4x4` and
-`3x3`, against depth 6 and against perfect play. Errors that depth 6 shares are not seen on 4x4.
+Measured on positions of weak and strong players by `python benchmarks/judge_error.py 4x4` (against
+depth 6, whose own errors are not seen) and `python benchmarks/judge_error.py 3x3 --positions 2000`
+(against perfect play).
 """
 
 
 def error_of(judge: Table | Player) -> float | None:
     """How far off a judge's losses may be, as a share of the value; None if nobody knows."""
-    if isinstance(judge, Table | Optimal):
+    if isinstance(judge, Table) or (isinstance(judge, Optimal) and judge.points):
         return 0.0
     return ERRORS.get((judge.rules.name, judge.spec)) if judge.rules.p4 == P4 else None
 
@@ -65,12 +67,14 @@ def settle(values: Floats, judge: Table | Player) -> Floats:
     if isinstance(judge, Table):
         return even_out(values, judge.tolerance)
     slack = max(judge.tie, error_of(judge) or 0.0)
-    return even_out(values, lambda best: slack * np.maximum(np.abs(best), 1.0))
+    with np.errstate(invalid="ignore"):  # some players give moves minus infinity
+        return even_out(values, lambda best: slack * np.maximum(np.abs(best), 1.0))
 
 
 def mark(regret: float, best: float, judge: Table | Player) -> str:
     """The mark of a move that gives away `regret` (see `settle`) of what the best is worth."""
-    share = regret / max(abs(best), 1.0)
+    chances = isinstance(judge, Table) and judge.problem.objective == REACH
+    share = regret / (best or 1.0) if chances else regret / max(abs(best), 1.0)
     if not share > NEGLIGIBLE:  # nor if all moves are worth minus infinity
         return BEST
     return OTHER if error_of(judge) is None else GRADES[bisect_right(STEPS, share)]

@@ -23,7 +23,9 @@ from lab2048.marks import (
 )
 from lab2048.player import Floats, Player
 from lab2048.records import Record, RecordError, Turn
+from lab2048.solve.problem import REACH
 from lab2048.solve.table import Table
+from lab2048.wording import number
 
 WORST = 5
 AT_ONCE = 1 << 20
@@ -56,14 +58,6 @@ class Step(NamedTuple):
         return {**self._asdict(), **words}
 
 
-def lost_text(step: Step, exact: bool) -> str:
-    """What a move gave away: points if the judge is exact, else about which share of the value."""
-    if exact:
-        return f"lost {step.regret:,.2f} points"
-    share = step.regret / max(step.value, 1.0)
-    return f"about {share:.0%} less" if is_mistake(step.mark) else ""
-
-
 def usual_judge(rules: Rules) -> str:
     """Who judges games on a board that is not solved: a strong network, where there is one."""
     return "ntuple:depth=3" if shipped("ntuple", rules.name).exists() else "expectimax"
@@ -76,6 +70,8 @@ class Review:
     judge: str
     exact: bool
     """Whether regrets are exact, so that their sum is what the game lost."""
+    unit: str
+    """What is lost: points, or a chance."""
     caveat: str
     """What the marks of this judge do not say; empty if they are exact."""
     steps: Sequence[Step]
@@ -97,8 +93,15 @@ class Review:
             f"accuracy {_share(found['accuracy'])}",
         ]
         if found["loss"] is not None:
-            facts.append(f"lost {found['loss']:,.2f} points")
+            facts.append(f"lost {number(found['loss'])} {self.unit}")
         return facts
+
+    def lost(self, step: Step) -> str:
+        """What a move gave away, or about which share of the value if the judge is not exact."""
+        if self.exact:
+            return f"lost {number(step.regret)} {self.unit}"
+        share = step.regret / max(step.value, 1.0)
+        return f"about {share:.0%} less" if is_mistake(step.mark) else ""
 
 
 def _share(value: float | None) -> str:
@@ -108,8 +111,11 @@ def _share(value: float | None) -> str:
 def review(record: Record, judge: Table | Player) -> Review:
     """Go through a game and judge every move."""
     name = "perfect play" if isinstance(judge, Table) else judge.spec
+    unit = "points"
+    if isinstance(judge, Table) and judge.problem.objective == REACH:
+        unit = f"of the chance to make {judge.problem.tile}"
     steps = list(review_steps(record, judge, AT_ONCE))
-    return Review(name, error_of(judge) == 0, caveat(judge), steps)
+    return Review(name, error_of(judge) == 0, unit, caveat(judge), steps)
 
 
 def review_steps(record: Record, judge: Table | Player, size: int = 1) -> Iterator[Step]:
@@ -119,13 +125,13 @@ def review_steps(record: Record, judge: Table | Player, size: int = 1) -> Iterat
     exact = error_of(judge) == 0
     for begin in range(0, len(turns), size):
         part = turns[begin : begin + size]
-        for number, (turn, q) in enumerate(zip(part, _values(part, judge), strict=True), begin + 1):
+        for place, (turn, q) in enumerate(zip(part, _values(part, judge), strict=True), begin + 1):
             best, least = float(np.nanmax(q)), float(np.nanmin(q))
             regret = best - float(q[turn.move])
             loss += regret
             first = turn.move if regret == 0 else Direction(int(np.nanargmax(q)))
             facts = turn.board, turn.move, first, best, regret, best - least
-            yield Step(number, *facts, loss if exact else None, mark(regret, best, judge))
+            yield Step(place, *facts, loss if exact else None, mark(regret, best, judge))
 
 
 def _values(turns: Sequence[Turn], judge: Table | Player) -> Floats:

@@ -17,7 +17,7 @@ from lab2048.notation import DIGITS
 from lab2048.palette import css, text_colour, tile_colour
 from lab2048.records import Record
 from lab2048.report import PAGE, page_facts, svg
-from lab2048.review import Review, Step, lost_text, worst
+from lab2048.review import Review, Step, worst
 from lab2048.solve.plots import STYLE
 
 STYLES = """<style>
@@ -93,7 +93,7 @@ def write_review(record: Record, review: Review, path: Path, arguments: Sequence
     if steps:
         body.append(STEPPER.format(board=_board(steps[0].board, 'id="board"')))
         body.append(f"<figure>{svg(_graph(review))}</figure>")
-    if cards := [_card(step, review.exact) for step in worst(steps)]:
+    if cards := [_card(step, review) for step in worst(steps)]:
         body.append(f'<h2>The worst moves</h2><ol class="cards">{"".join(cards)}</ol>')
     if steps:
         data = json.dumps(_data(review)).replace("<", "\\u003c")
@@ -115,23 +115,22 @@ def _styles() -> str:
 def _data(review: Review) -> dict[str, object]:
     """What the page steps through: each board, what is said of the move, and if it is a mistake."""
     steps = [
-        (step.board.hex, _said(step, review.exact), int(is_mistake(step.mark)))
-        for step in review.steps
+        (step.board.hex, _said(step, review), int(is_mistake(step.mark))) for step in review.steps
     ]
     return {"digits": DIGITS, "steps": steps}
 
 
-def _said(step: Step, exact: bool) -> str:
+def _said(step: Step, review: Review) -> str:
     """A move and its mark in a line."""
     made = f"{Direction(step.move)}, {step.mark}"
     if step.mark == "best":
         return made
-    return "; ".join(filter(None, [made, f"better {step.best}", lost_text(step, exact)]))
+    return "; ".join(filter(None, [made, f"better {step.best}", review.lost(step)]))
 
 
-def _card(step: Step, exact: bool) -> str:
+def _card(step: Step, review: Review) -> str:
     """A mistake to go to."""
-    said = html.escape(_said(step, exact))
+    said = html.escape(_said(step, review))
     return (
         f'<li><button data-move="{step.number}">{_board(step.board)}'
         f"Move {step.number}: {said}</button></li>"
@@ -151,7 +150,7 @@ def _graph(review: Review) -> Figure:
             lost = [step.loss or 0.0 for step in steps]
             panels[1].fill_between(numbers, lost, color="#d55e00", alpha=0.25)
             panels[1].plot(numbers, lost, color="#d55e00", lw=1.2)
-            panels[1].set_ylabel("points lost so far")
+            panels[1].set_ylabel("lost so far")
         for step in worst(steps):
             height = step.loss if review.exact else step.value
             panels[-1].plot([step.number], [height], "o", color="#222", ms=4)

@@ -1,4 +1,4 @@
-"""A limit on the time of a move, for whoever answers other people.
+"""A time limit per move, for servers.
 
 A kernel cannot be interrupted from outside; so each search looks, every few microseconds, at a flag
 of its thread, and gives up once it is set. Without a limit nobody sets it. The time counts from
@@ -99,7 +99,7 @@ def check_time() -> None:
 
 @contextmanager
 def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Let this thread search for so long; a `TimeLimitError` that names what takes longer."""
+    """Limit each search of this thread; `what` is named in the `TimeLimitError`."""
     _own.seconds, _own.what = seconds, what
     try:
         yield

@@ -221,10 +221,10 @@ class Zero(Neural):
     def search_settings(self) -> dict[str, Any]:
         """How the tree is searched: as in training, but for what was asked for."""
         trained = self.loaded.facts
-        never = math.inf if trained["c2"] is None else trained["c2"]  # JSON has no infinity
+        c2 = math.inf if trained["c2"] is None else trained["c2"]  # JSON has no infinity
         return {
             "c1": trained["c1"] if self.c1 is None else self.c1,
-            "c2": never if self.c2 is None else self.c2,
+            "c2": c2 if self.c2 is None else self.c2,
             "backup": self.backup or trained["backup"],
         }
 

@@ -299,14 +299,17 @@ class Training:
         """All that it takes to go on, beside the facts."""
         return self.learner.tensors()
 
-    def resume(self, facts: Facts, tensors: Tensors) -> None:
-        """Go on from what was stored."""
+    def check_data(self, facts: Facts) -> None:
+        """A `ValueError` unless what was stored has learnt from the same data."""
         if facts["batches"] != self.batches:
             raise ValueError(
                 f"it was begun with {facts['batches']:,} batches of data, not {self.batches:,}"
             )
         if facts.get("bytes", self.bytes) != self.bytes:
             raise ValueError("it was begun with other data: the files were of other sizes")
+
+    def resume(self, facts: Facts, tensors: Tensors) -> None:
+        """Go on from what was stored."""
         self.learner.load(tensors, facts["steps"])
         self.epoch, self.batch = facts["epoch"], facts["batch_in_epoch"]
         self.sums, self.seconds = np.array(facts["sums"]), facts["seconds"]

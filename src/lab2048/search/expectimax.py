@@ -494,7 +494,7 @@ class Searcher(Player):
             made = int(memory.tally[MADE]) - before
             if made > 10_000:
                 rate += 0.2 * (made / (time.perf_counter() - began) - rate)
-            if made > allowed or spawns.stop[0]:
+            if depth > 1 and (made > allowed or spawns.stop[0]):
                 spawns.stop[0] = 0  # what was found before it counts
                 break
             out[:] = found

@@ -169,7 +169,7 @@ class KeyWriter:
         path = self.record.folder / name
         path.touch()
         if path.stat().st_size < size and name != SCRATCH:
-            raise TableError(f"{path} ends too early; remove {path.parent} and begin anew")
+            raise TableError(f"{path} ends too early; remove {path.parent} and solve it again")
         file = path.open("r+b")
         if path.stat().st_size != size:  # a file once cut to nothing is slow to close on Linux
             file.truncate(size)  # the scratch file may grow: that is noticed when it is read
@@ -197,7 +197,7 @@ class KeyWriter:
             self.commit()
 
     def commit(self) -> None:
-        """Have all layers count that were written."""
+        """Commit: mark the written layers as valid."""
         self._scratch.flush()  # not to the disk: what is lost can be computed again
         for file in (self._keys, self._blocks):
             file.flush()
@@ -216,10 +216,11 @@ def _check_keys(record: Record) -> None:
     for name, size in ((KEYS, record.data["keys_bytes"]), (BLOCKS, blocks)):
         path = record.folder / name
         if not path.exists() or path.stat().st_size < size:
-            raise TableError(f"{path} ends too early; remove {path.parent} and begin anew")
+            raise TableError(f"{path} ends too early; remove {path.parent} and solve it again")
         os.truncate(path, size)
     if zlib.crc32((record.folder / BLOCKS).read_bytes()) != record.data["blocks_crc"]:
-        raise TableError(f"{record.folder / BLOCKS} is damaged; remove its folder and begin anew")
+        damaged = record.folder / BLOCKS
+        raise TableError(f"{damaged} is damaged; remove its folder and solve it again")
 
 
 class LayerReader:
@@ -387,7 +388,7 @@ class ValueWriter:
             self._failed = error
 
     def commit(self) -> None:
-        """Have all layers count that were written."""
+        """Commit: mark the written layers as valid."""
         self._finish_flushing()
         self._unflushed = 0
         data = self.record.data

@@ -1,4 +1,4 @@
-"""What the small files of a table say, checked before it is believed.
+"""Read and validate the small files of a table.
 
 A checksum tells that a file is as it was written, not that lab2048 wrote it. So every field that is
 used is looked at once, here, and what is wrong is said in a `TableError`.
@@ -193,7 +193,7 @@ def _check_manifest(found: dict[str, Any]) -> None:
         _check_sizes(found, found.get("files"))
     else:
         none = crcs is None and found.get("files") == {}
-        _require(none, "files", "none, as only a summary is kept")
+        _require(none, "files", "empty, because only a summary is kept")
 
 
 def _check_value(value: Any) -> None:
@@ -225,7 +225,8 @@ def _check_counts(found: dict[str, Any], layers: dict[str, Any]) -> None:
         total = sum(layers[name])
         _require(_is_count(found.get(name)) and found[name] == total, name, f"{short(total)}")
     states = layers["states"]
-    _require(len(states) == len(layers["afterstates"]) and any(states), "layers", "of equal number")
+    fine = len(states) == len(layers["afterstates"]) and any(states)
+    _require(fine, "layers", "two lists of the same length, not all zero")
     fine = _is_count(found.get("terminals")) and found["terminals"] <= found["states"]
     _require(fine, "terminals", "a count of states")
     oldest = age_of(max(n for n, count in enumerate(states) if count))
@@ -243,7 +244,8 @@ def _check_sizes(found: dict[str, Any], files: Any) -> None:
         VALUES: {"bytes": KINDS[found["values"]].itemsize * found["states"]},
     }
     for name in (KEYS, BLOCKS, VALUES):
-        _require(files[name] == wanted[name], f"files.{name}", "what follows from the counts")
+        fine = files[name] == wanted[name]
+        _require(fine, f"files.{name}", "consistent with the number of states")
     _require(_is_count(files[KEYS].get("bytes")), f"files.{KEYS}", "a number of bytes")
 
 
@@ -259,7 +261,8 @@ def _check_progress(found: dict[str, Any]) -> None:
     pairs = _are(found.get("scratch"), list, lambda each: _are(each, list, _is_count, 2), layers)
     _require(pairs, "scratch", "a size and a checksum for each layer")
     valued = found["valued"]
-    _require(valued == 0 or (found["enumerated"] and valued <= layers), "valued", "a count")
+    fine = valued == 0 or (found["enumerated"] and valued <= layers)
+    _require(fine, "valued", "a count of layers, 0 until enumeration is finished")
     crcs = _are(found.get("crcs"), list, lambda each: each is None or _is_crc(each), valued)
     _require(crcs, "crcs", "a checksum for each layer that has values")
     _require(_are(found.get("starts"), dict, _is_number), "starts", "values by their keys")

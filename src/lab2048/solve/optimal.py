@@ -85,7 +85,7 @@ def made_table(problem: Problem, make: Callable[[Path], object]) -> Table:
         if problem.rules.cells > ON_THE_FLY:
             raise
         why = os.strerror(error.errno) if error.errno else error
-        say(f"the table {problem.name} is not kept, {tables_folder()}: {why}")
+        say(f"cannot keep the table {problem.name} in {tables_folder()}: {why}")
         folder = temporary_folder("tables") / problem.name
         make(folder)
     return open_table(folder)

@@ -399,7 +399,7 @@ class Job:
             return float(self.record.data["starts"][str(board.packed)])
         except KeyError:
             raise TableError(
-                f"{self.path} holds no value of {board}; remove it and begin anew"
+                f"{self.path} holds no value of {board}; remove it and solve it again"
             ) from None
 
     # -- checks ----------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ class Job:
         try:
             self._check_layers(reader.keys.check, progress)
         except TableError as error:
-            raise TableError(f"{error}; remove {self.path} and begin anew") from None
+            raise TableError(f"{error}; remove {self.path} and solve it again") from None
         finally:
             reader.close()
 

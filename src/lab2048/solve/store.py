@@ -50,7 +50,7 @@ JSON_BYTES = 1 << 24
 PACKED_BYTES = (8 * BLOCK_KEYS) + (1 << 16)
 """No compressed block is larger: keys that do not compress are stored as they are."""
 PIECE = 1 << 20
-"""Values are read so many bytes at a time: few enough to stay in the processor's cache."""
+"""Bytes of values read at a time: few enough to stay in the processor's cache."""
 
 
 class TableError(ValueError):
@@ -103,7 +103,7 @@ def is_older(found: dict[str, Any]) -> bool:
 
 
 def default_folder(problem: Problem, values: str = "float64") -> Path:
-    """The folder of a table that nobody named one for."""
+    """The default folder of a table."""
     name = problem.name if values == "float64" else f"{problem.name}-{values}"
     return tables_folder() / name
 
@@ -200,7 +200,7 @@ class KeyFile:
 
 
 def read_block(file: int, head: Any, wanted: int, what: str) -> Words:
-    """The keys of a block that has so many, or a `TableError` that says which one is damaged."""
+    """The `wanted` keys of a block; a `TableError` that names it if it is damaged."""
     keys = unpack_block(read_packed(file, head, what), wanted)
     if keys is None or keys[0] != head["first"]:
         raise TableError(f"{what} is damaged: it does not hold the keys it should")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -168,9 +169,12 @@ class Table:
         self.kind: str = self.manifest["values"]
         self.counts: list[int] = self.manifest["layers"]["states"]
         self.keys = KeyFile(folder, self.counts)
+        # who lets go of a table without closing it gives its files back all the same
+        weakref.finalize(self, self.keys.close)
         self._values = ValueFile(
             folder, self.kind, self.counts, self.manifest["layers"]["value_crcs"]
         )
+        weakref.finalize(self, self._values.close)
         # below this, numbers are rounded more coarsely than `tolerance` allows for
         self._tiny = float(np.finfo(KINDS[self.kind]).tiny)
         self._blocks: Recent[tuple[int, int], Block] = Recent(cache_bytes // 4)

@@ -49,7 +49,7 @@ class Told:
         self._since = time.monotonic()
 
     def is_new(self, name: str) -> bool:
-        """Whether there is room for a line about somebody, of whom there was none yet."""
+        """Whether a line about this name may be logged now."""
         if time.monotonic() - self._since > HOUR:
             self._names.clear()
             self._since = time.monotonic()

@@ -21,7 +21,7 @@ from lab2048.players import parse_spec
 from lab2048.results import survey_file
 from lab2048.solve.estimate import estimate
 from lab2048.solve.problem import MAX_CELLS, ON_THE_FLY, REACH, SCORE, Problem
-from lab2048.solve.store import MANIFEST
+from lab2048.solve.store import MANIFEST, TableError
 from lab2048.solve.table import Table, command_for, find_table, list_tables
 from lab2048.studio.limits import MOVE_SECONDS, SOLVED_BYTES, SOLVES, checked_player
 from lab2048.time_limit import time_limit
@@ -96,7 +96,7 @@ class Library:
         with self._lock:
             self._tables[problem] = table, manifest, manifest.stat().st_mtime_ns
             while len(self._tables) > TABLES_KEPT:
-                self._tables.popitem(last=False)  # whoever still uses it closes it at the end
+                self._tables.popitem(last=False)  # its files are closed when nobody uses it
         return table
 
     async def solved(self, problem: Problem) -> Table | None:
@@ -197,7 +197,7 @@ class Library:
                     await errors
         finally:
             del self.making[making.name]
-            self._made -= {each for each in making.problems if find_table(each) is None}
+            self._made -= {each for each in making.problems if not _is_made(each)}
 
     async def _wait(self, making: Making) -> None:
         """Wait until something is made; a `ValueError` if that fails, or takes too long."""
@@ -243,6 +243,14 @@ class Library:
         player = self.player(spec, rules)
         with time_limit(MOVE_SECONDS, player.spec):
             return opinion(player, board)
+
+
+def _is_made(problem: Problem) -> bool:
+    """Whether there is a table of a problem that can be read."""
+    try:
+        return find_table(problem) is not None
+    except (TableError, OSError):
+        return False
 
 
 async def exact_table(

@@ -36,7 +36,7 @@ LONGEST_WAIT = 30
 
 
 class BusyError(Exception):
-    """More work than may wait; in so many seconds there will be room again."""
+    """Too much work is waiting; `seconds` says when to try again."""
 
     def __init__(self, why: str, seconds: float = 1) -> None:
         super().__init__(why)
@@ -65,7 +65,7 @@ K = TypeVar("K")
 
 
 class Turns(Generic[K, S]):
-    """Some who want work done, and whose turn it is."""
+    """A fair queue: clients that want work done, and whose turn is next."""
 
     def __init__(self, make: Callable[[], S]) -> None:
         self._make = make

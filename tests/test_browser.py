@@ -549,7 +549,7 @@ def test_a_file_that_holds_no_game_is_refused(page, tmp_path):
 def test_results_are_listed_sorted_and_drawn(page, solved_home, command):
     page.goto("/results")
     expect(page.locator(".empty")).to_contain_text("No player has been evaluated yet")
-    expect(page.locator("text=21,752")).to_be_visible()
+    expect(page.locator("text=21,752").first).to_be_visible()
     assert command("evaluate", "random", "greedy", "--board", "3x2", "--games", "40")[0] == 0
     page.reload()
     names = page.locator(".evals td.name")

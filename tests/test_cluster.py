@@ -293,9 +293,12 @@ def test_self_play_goes_on_though_an_actor_is_killed(crowd, capsys):
     parts = [training.chunk(0.0) for _ in range(3)]
     victim = crowd.ray.get(training.actors[0].__ray_call__.remote(lambda actor: os.getpid()))
     os.kill(victim, signal.SIGKILL)
-    parts += [training.chunk(0.5) for _ in range(4)]
-    assert "an actor was lost" in capsys.readouterr().err
-    assert all(part.moves > 0 for part in parts) and training.chunks == 7
+    said = ""
+    while "an actor was lost" not in said and len(parts) < 200:  # the other one may be faster
+        parts.append(training.chunk(0.5))
+        said += capsys.readouterr().err
+    assert "an actor was lost" in said
+    assert all(part.moves > 0 for part in parts) and training.chunks == len(parts)
     versions = [part.weights for part in parts]
     assert versions[0] == (0, 0) and all(0 <= a <= b <= n for n, (a, b) in enumerate(versions))
     assert any(part.behind > 0 for part in parts[1:])

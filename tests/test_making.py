@@ -146,7 +146,7 @@ def test_two_at_once_do_not_get_in_each_others_way(tmp_path, made, capsys):
         time.sleep(0.01)
         said += capsys.readouterr().err
     busy = f"the table in {folder} is in use by process {first.pid}"
-    assert said == f"lab2048: {busy}; waiting until it has ended\n"
+    assert said == f"lab2048: {busy}; waiting for it to finish\n"
     first.communicate("\n" * 1000)
     second.join()
     assert first.returncode == 0
@@ -280,9 +280,7 @@ def test_damaged_keys_are_not_taken_up(tmp_path, stage):
     for place in (20, len(keys) // 2, len(keys) - 50):
         flip(tmp_path / "t" / "keys.bin", place)
         for _ in range(2):
-            with pytest.raises(
-                TableError, match=r"block 0 of age \d+ in .*; remove .*solve it again"
-            ):
+            with pytest.raises(TableError, match="block 0 of age .*solve it again"):
                 make_table(Problem.of("3x2"), tmp_path / "t")
         (tmp_path / "t" / "keys.bin").write_bytes(keys)
     make_table(Problem.of("3x2"), tmp_path / "t")

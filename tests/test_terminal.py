@@ -334,7 +334,7 @@ def test_watching_is_stopped_by_ctrl_c(warm_home):
 @pytest.mark.slow
 def test_compiling_is_shown_in_a_line_that_goes_away(own_home):
     session = Session("evaluate", "random", "--games", "10", size=(40, 80), home=own_home)
-    session.wait("lab2048: compiling kernels", "10 games a player", seconds=240)
+    session.wait("lab2048: compiling kernels", "10 games per player", seconds=240)
     text = session.text()
     lines = [line for line in text.splitlines() if line]
     assert lines[0] == "lab2048: compiling kernels; later runs find them ready"

@@ -280,7 +280,7 @@ def test_damaged_keys_are_not_taken_up(tmp_path, stage):
     for place in (20, len(keys) // 2, len(keys) - 50):
         flip(tmp_path / "t" / "keys.bin", place)
         for _ in range(2):
-            with pytest.raises(TableError, match="block 0 of age .*solve it again"):
+            with pytest.raises(TableError, match=r"block 0 of age .*solve it again"):
                 make_table(Problem.of("3x2"), tmp_path / "t")
         (tmp_path / "t" / "keys.bin").write_bytes(keys)
     make_table(Problem.of("3x2"), tmp_path / "t")

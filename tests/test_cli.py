@@ -360,6 +360,7 @@ def test_what_exists_is_not_replaced_unasked(line, command, warm_home, tmp_path)
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.slow
 def test_force_replaces_what_exists(command, warm_home, tmp_path):
     path = tmp_path / "games.jsonl"
     for more in ((), ("--force",)):

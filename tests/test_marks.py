@@ -27,6 +27,7 @@ def table(made):
 # -- exact judges --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("share", "expected"),
     [
@@ -47,11 +48,13 @@ def test_marks_go_by_the_share_of_the_value_that_is_lost(table, share, expected)
     assert mark(share * 1000, 1000.0, table) == expected
 
 
+@pytest.mark.slow
 def test_a_loss_that_nobody_can_see_is_none(table):
     """5,468 points at stake, a millionth of a point lost: not a move to correct."""
     assert mark(1e-6, 5468.49, table) == "best"
 
 
+@pytest.mark.slow
 def test_moves_of_a_position_have_the_marks_of_the_table(table):
     board = Board.parse("2 2 / 4 . / 2 4")
     found = as_json(board, Rules(3, 2), table)["moves"]
@@ -65,6 +68,7 @@ def test_moves_of_a_position_have_the_marks_of_the_table(table):
             assert move["mark"] == mark(lost, exact.q + exact.regret, table)
 
 
+@pytest.mark.slow
 def test_chances_are_marked_by_their_share(own_home):
     """Whoever gives a chance of 1 in 1,000 away has lost it all."""
     problem = Problem.of("2x2", objective="reach:16")
@@ -109,6 +113,7 @@ def test_what_is_beyond_the_error_is_still_a_blunder():
     assert found["left"] == "blunder" and found["right"] == "best"
 
 
+@pytest.mark.slow
 def test_who_was_never_measured_only_says_which_move_is_its_own():
     board = Board.parse("2 2 4 / 4 . 2 / 2 . 4")
     player = make_player("expectimax:depth=2", Rules(3, 3))
@@ -154,6 +159,7 @@ def record():
     return Record.of(game, "me")
 
 
+@pytest.mark.slow
 def test_losses_add_up_only_where_they_are_exact(record, table):
     exact = review(record, table)
     assert exact.exact and not exact.caveat
@@ -167,6 +173,7 @@ def test_losses_add_up_only_where_they_are_exact(record, table):
     assert not any("points" in fact for fact in other.facts(record))
 
 
+@pytest.mark.slow
 def test_figures_of_a_game_agree_with_its_marks(record, table):
     found = review(record, table)
     figures = summary(found.steps)
@@ -177,6 +184,7 @@ def test_figures_of_a_game_agree_with_its_marks(record, table):
     assert found.as_json()["steps"][3]["mark"] == marks[3]
 
 
+@pytest.mark.slow
 def test_optimal_play_by_the_player_is_as_exact_as_by_the_table(record, table, own_home):
     by_player = review(record, make_player("optimal", record.rules))
     by_table = review(record, table)

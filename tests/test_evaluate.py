@@ -285,6 +285,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(warm_home, tmp_path, wanted):
 
 
 @pytest.mark.skipif(not os.path.isdir("/sys"), reason="a folder that nobody can write to")
+@pytest.mark.slow
 def test_what_needs_no_writing_works_without_a_data_folder(command, monkeypatch):
     monkeypatch.setenv("LAB2048_HOME", "/sys/lab2048")
     code, out, error = command("evaluate", "greedy", "optimal", "--board", "2x2", "--json")

@@ -92,6 +92,11 @@ def test_numbers_of_games_and_moves_may_be_in_thousands(line, command, warm_home
     assert re.search("no player 'nobody'|not 9x9|a seed is", err.splitlines()[-1])
 
 
+def test_a_number_that_is_none_is_said_in_plain_words(command):
+    code, _, err = command("evaluate", "greedy", "--games", "1x")
+    assert code == 2 and "'--games': a number of games is such as 5000, 200k or 1M" in err
+
+
 UNSOLVED = dict.fromkeys(["after_value", "q", "regret", "optimal", "mark"])
 SQUARE = "2 2 . . / . . . . / . . . . / . . . ."
 """No board of 16 cells is ever solved."""

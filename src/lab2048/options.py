@@ -42,7 +42,10 @@ def count_option(flag: str, what: str, about: str, low: int = 1, high: int = 10*
     """An option that is a number of things, which may be written as 200k or 1.5M."""
 
     def parse(value: str | int) -> int:
-        return counted(str(value), what, low, high)
+        try:
+            return counted(str(value), what, low, high)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
 
     return typer.Option(flag, metavar="N", help=about, parser=parse)
 

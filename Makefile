@@ -5,7 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: tour studio test browser quick lint format clean
+# Tests of logic, which also run with the kernels as plain Python.
+LOGIC := tests/game/test_game.py tests/engine tests/test_golden.py tests/solver/test_solver.py
+LOGIC_QUICK := tests/players/test_search.py tests/players/test_heuristics.py
+
+.PHONY: tour studio test browser quick coverage lint format clean
 
 tour: $(VENV)/core  ## install the core and show what it does
 	$(BIN)/lab2048 tour
@@ -15,8 +19,8 @@ studio: $(VENV)/studio  ## install and open the page
 
 test: lint $(VENV)/test browser  ## lint, types and the whole test suite
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/test_game.py tests/test_board.py tests/test_bulk.py tests/test_golden.py tests/test_solve.py
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow" tests/test_search.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LOGIC)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow" $(LOGIC_QUICK)
 
 browser:  ## Debian's chromium, where it is missing and may be installed
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
@@ -26,17 +30,27 @@ browser:  ## Debian's chromium, where it is missing and may be installed
 quick: $(VENV)/test  ## the tests that install nothing and train nothing
 	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
 
+coverage: $(VENV)/test  ## which lines the quick tests reach, by file and by package; TESTS=... for some of them
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m "not slow" --numprocesses 2 --dist loadfile $(TESTS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m "not slow" --numprocesses 2 --dist worksteal $(or $(TESTS),$(LOGIC) $(LOGIC_QUICK))
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+	@for each in src/lab2048/*/__init__.py; do each=$$(dirname $$each); \
+	  echo "$$($(BIN)/coverage report --format=total --include "$$each/*")% $$(basename $$each)"; done
+
 lint: $(VENV)/test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy --allow-untyped-defs --allow-untyped-calls benchmarks/*.py docs/make_api.py
 
 format: $(VENV)/test
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

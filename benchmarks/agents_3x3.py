@@ -17,8 +17,8 @@ import subprocess
 import sys
 from typing import Any
 
-from lab2048.learn.files import FILE, network_folder, read_facts
-from lab2048.options import counted
+from lab2048.game.notation import counted
+from lab2048.learn.network_files import FILE, network_folder, read_facts
 
 TRAINED, PLAYING = (10, 20, 50, 100), (10, 100, 1000)
 SLOW = 1000

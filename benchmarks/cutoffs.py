@@ -11,9 +11,10 @@ import time
 
 import numpy as np
 
-from lab2048.arena import play_games, retrace
 from lab2048.game import Rules
-from lab2048.players import make_player
+from lab2048.measure.arena import play_games, retrace
+from lab2048.measure.intervals import student_half_width
+from lab2048.players.registry import make_player
 
 RULES = Rules(4, 4)
 TRIED = [(5, 0.0), (5, 0.003), *((depth, c) for depth in (6, 7) for c in (0.005, 0.003, 0.001))]
@@ -48,7 +49,7 @@ def main():
         lost = np.nanmax(truth, axis=1) - chosen
         print(
             f"depth {depth}, cutoff {cutoff:<6g} {took:6.1f} ms, loses {lost.mean():6.1f} "
-            f"+/- {1.96 * lost.std() / len(lost) ** 0.5:5.1f}, same choice {np.mean(lost == 0):.0%}"
+            f"+/- {student_half_width(lost):5.1f}, same choice {np.mean(lost == 0):.0%}"
         )
 
 

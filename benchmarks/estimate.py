@@ -12,24 +12,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from lab2048.solve.crew import Crew
-from lab2048.solve.estimate import measured_rates, sizes_of
-from lab2048.solve.making import Packed
-from lab2048.solve.problem import Problem
-from lab2048.solve.solver import make_table
-from lab2048.solve.trial import FirstAges
+from lab2048.solver.estimate import measured_rates, sizes_of
+from lab2048.solver.executor import ThreadExecutor
+from lab2048.solver.job import make_table
+from lab2048.solver.problem import Problem
+from lab2048.solver.threads import Crew
+from lab2048.solver.trial import solve_first_ages
 
 LAST = 16_000_000
 """The first ages of 4x3 end with the first layer of more states than this."""
 THREADS = os.cpu_count() or 1
-
-
-class First(FirstAges):
-    """The first ages of 4x3."""
-
-    def is_last(self, layer: Packed) -> bool:
-        """Whether a layer is to be the last."""
-        return layer.states > LAST
 
 
 def tell(name: str, states: int, predicted: float, measured: float) -> None:
@@ -53,14 +45,12 @@ def first_ages() -> None:
     """Solve the first ages of 4x3, for as long as layers take a few seconds."""
     problem = Problem.of("4x3")
     rates = measured_rates(problem, THREADS)
-    identity = {**problem.as_json(), "values": "float64"}
     with tempfile.TemporaryDirectory() as folder, Crew(THREADS) as crew:
-        job = First(problem, Path(folder), identity, "table", crew)
+        executor = ThreadExecutor(problem, Path(folder), crew)
         began = time.perf_counter()
-        job.run(lambda step: None)
-        measured = time.perf_counter() - began
-        states, ages = sum(job.record.data["states"]), len(job.record.data["states"])
-    tell(f"4x3, its first {ages} ages", states, states / rates.both, measured)
+        counts = solve_first_ages(executor, lambda layer: layer.states > LAST, lambda step: None)
+        measured, states = time.perf_counter() - began, sum(counts)
+    tell(f"4x3, its first {len(counts)} ages", states, states / rates.both, measured)
 
 
 if __name__ == "__main__":

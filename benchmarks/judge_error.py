@@ -3,7 +3,8 @@
 Positions are sampled from games of weak and strong players. Every legal move is valued by the
 package's n-tuple network at several depths, and by perfect play where the board is solved, or else
 by a much deeper search. Errors are shares of the value that the judge gives the position. The
-bounds in `lab2048.marks` are the 95% column, rounded up. 4x4 takes about ten minutes on two cores:
+bounds in `lab2048.measure.marks` are the 95% column, rounded up. 4x4 takes about ten minutes on two
+cores:
 
     python benchmarks/judge_error.py 4x4 [--positions 1000] [--deep 6] [--seed 1]
     python benchmarks/judge_error.py 3x3 --positions 2000     after lab2048 solve 3x3
@@ -16,12 +17,12 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.arena import play_games, retrace
 from lab2048.game import Rules
-from lab2048.marks import STEPS
-from lab2048.players import make_player
-from lab2048.solve.problem import MAX_CELLS, Problem
-from lab2048.solve.table import find_table
+from lab2048.measure.arena import play_games, retrace
+from lab2048.measure.marks import STEPS
+from lab2048.players.registry import make_player
+from lab2048.solver.problem import MAX_CELLS, Problem
+from lab2048.solver.tables import find_table
 
 PLAYERS = ("corner", "expectimax:depth=2", "ntuple", "ntuple:depth=2")
 GAMES = 40

@@ -14,11 +14,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lab2048.learn.curves import curve, plot_curves
-from lab2048.learn.files import FILE, network_folder, read_facts
-from lab2048.learn.folder import Record, read_log
-from lab2048.options import counted
-from lab2048.solve.table import open_table
+from lab2048.game.notation import counted
+from lab2048.learn.checkpoint import Record, read_log
+from lab2048.learn.curve import curve
+from lab2048.learn.network_files import FILE, network_folder, read_facts
+from lab2048.report.curves import plot_curves
+from lab2048.solver.tables import open_table
 
 METHODS = {
     "forward": {
@@ -51,6 +52,7 @@ def main() -> None:
         perfect = table.start_value["start"]
     print("| method | exact mean | +/- | of perfect | values off by |")
     print("|---|---|---|---|---|")
+    assert perfect is not None
     for order, methods in METHODS.items():
         logs = {
             name: [trained(how, order, goal, seed) for seed in range(1, options.runs + 1)]

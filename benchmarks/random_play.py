@@ -1,4 +1,4 @@
-"""How much the lanes of `lab2048.bulk` gain over a plain loop, in one run on one thread.
+"""How much the lanes of `engine.random_games` gain over a plain loop, in one run on one thread.
 
 The plain loop plays one game after the other and computes all four moves every time, with the same
 tables, the same words and the same games. Run: python benchmarks/random_play.py
@@ -11,12 +11,13 @@ import time
 
 import numpy as np
 
-from lab2048 import Rules, chance, random_games
-from lab2048.board import (
+from lab2048 import Rules, random_games
+from lab2048.engine.arrays import Words
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import (
     GOLDEN,
     PLAYER,
     Table,
-    Words,
     bounded,
     game_key,
     mix,
@@ -25,7 +26,7 @@ from lab2048.board import (
     start_board,
     table,
 )
-from lab2048.jit import U, kernel
+from lab2048.game import randomness as chance
 
 GAMES = 100_000
 REPEATS = 9

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 from playwright.sync_api import sync_playwright
 
-from lab2048.bench_studio import studio
+from lab2048.bench.studio import studio
 
 LOADS = 15
 DRAWN = """() => new Promise((resolve) => {

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lab2048.arena import play_games
 from lab2048.game import Rules
-from lab2048.players import make_player
-from lab2048.search import heuristics
+from lab2048.measure.arena import play_games
+from lab2048.players import heuristics
+from lab2048.players.registry import make_player
 
 NAMES = ("FREE", "MERGE", "UNEVEN", "UNEVEN_POWER", "SUM", "SUM_POWER")
 START = np.log([300.0, 700.0, 50.0, 3.8, 12.0, 3.5, 1.5e6])
@@ -33,7 +33,6 @@ def scores(weights, player, games, threads):
     *shape, dead = np.exp(weights)
     named = {getattr(heuristics, name): float(v) for name, v in zip(NAMES, shape, strict=True)}
     heuristics.HEURISTICS["rows"] = heuristics.rows_heuristic(named, -float(dead))
-    heuristics.evaluator.cache_clear()
     entrant = make_player(f"expectimax:{player}", Rules(4, 4))
     return np.array([g.score for g in play_games(entrant, iter(range(games)), 777, threads)], float)
 

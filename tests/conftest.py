@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 
-import naive
 import pytest
+from _pytest.doctest import DoctestItem
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+from tests import naive
 
 WITH_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 # Tests run side by side: torch with more threads than one would wait for cores.
@@ -34,11 +36,11 @@ settings.load_profile("repeatable")
 
 
 BEGUN_ELSEWHERE = (
-    "solve.keys",
-    "search.rollout",
+    "solver.keys",
+    "players.monte_carlo",
     "learn.encoding",
-    "learn.neural",
-    "solve.survey",
+    "learn.neural_players",
+    "solver.survey",
 )
 
 
@@ -51,8 +53,45 @@ def pytest_configure():
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.name == "README.md":  # it solves a board: there is much to compile
+        # these solve, play and train: there is much to compile
+        heavy = {"solver", "measure", "data", "learn"} & {*item.path.parts}
+        if isinstance(item, DoctestItem) and (heavy or item.name == "README.md"):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def doctest_home(tmp_path_factory):
+    """A data folder for all examples in documentation: what they make is not the user's."""
+    from lab2048.engine.jit import cache_folder
+
+    folder = tmp_path_factory.mktemp("doctests")
+    (folder / "kernels").symlink_to(cache_folder().parent)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _examples_leave_nothing(request, monkeypatch):
+    """Examples have a data folder of their own, and what they register is forgotten."""
+    if isinstance(request.node, DoctestItem):
+        monkeypatch.setenv("LAB2048_HOME", str(request.getfixturevalue("doctest_home")))
+        request.getfixturevalue("forgetting")
+
+
+@pytest.fixture
+def forgetting():
+    """What is registered meanwhile is forgotten afterwards."""
+    from lab2048.learn import registry as learners
+    from lab2048.players import heuristics
+    from lab2048.players import registry as players
+    from lab2048.solver import objective
+
+    known = [players._registered, players.PLAYERS, heuristics.HEURISTICS]
+    known += [objective._objectives, learners._learners]
+    before = [dict(each) for each in known]
+    yield
+    for each, old in zip(known, before, strict=True):
+        each.clear()
+        each.update(old)
 
 
 @pytest.fixture
@@ -65,7 +104,7 @@ def own_home(tmp_path, monkeypatch):
 @pytest.fixture
 def warm_home(tmp_path, monkeypatch):
     """A data folder that has nothing but compiled kernels, those of all tests."""
-    from lab2048.jit import cache_folder
+    from lab2048.engine.jit import cache_folder
 
     kernels = cache_folder().parent
     monkeypatch.setenv("LAB2048_HOME", str(tmp_path / "home"))
@@ -97,8 +136,8 @@ FILES = ("keys.bin", "blocks.bin", "values.bin", "manifest.json")
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
     """The folder of a table of 3x2."""
-    from lab2048.solve.problem import Problem
-    from lab2048.solve.solver import make_table
+    from lab2048.solver.job import make_table
+    from lab2048.solver.problem import Problem
 
     folder = tmp_path_factory.mktemp("tables") / "3x2"
     make_table(Problem.of("3x2"), folder)
@@ -130,7 +169,7 @@ def same_bytes(one, other):
 @pytest.fixture(scope="module")
 def solved_home(tmp_path_factory, made):
     """A data folder with a table of 3x2, and compiled kernels."""
-    from lab2048.jit import cache_folder
+    from lab2048.engine.jit import cache_folder
 
     kernels = cache_folder().parent
     home = tmp_path_factory.mktemp("home")
@@ -145,7 +184,7 @@ def solved_home(tmp_path_factory, made):
 @pytest.fixture(scope="module")
 def address(solved_home):
     """Where a studio is that knows 3x2."""
-    from studio import serving
+    from tests.serving import serving
 
     with serving() as found:
         yield found
@@ -157,10 +196,10 @@ def address(solved_home):
 @pytest.fixture
 def command(monkeypatch, capsys):
     """A command run in this process: exit code, output, errors."""
-    from lab2048.cli import main
+    from lab2048.cli.app import main
 
     # while tests compile kernels, nothing is said of how long that takes
-    monkeypatch.setattr("lab2048.cli_progress.FIRST", 3600.0)
+    monkeypatch.setattr("lab2048.cli.console.FIRST", 3600.0)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["lab2048", *arguments])

@@ -198,6 +198,30 @@ def chances_to_make(graph: Graph, tile: int) -> dict[State, Fraction]:
     return values
 
 
+def valued(
+    graph: Graph,
+    *,
+    points: Fraction = Fraction(1),
+    per_move: Fraction = Fraction(0),
+    gamma: Fraction = Fraction(1),
+    worst: Fraction = Fraction(0),
+    tile: int = 1 << 20,
+) -> dict[State, Fraction]:
+    """The value of every state for an objective of any kind; 1 where the tile has been made."""
+    values: dict[State, Fraction] = {}
+    for state in oldest_first(graph):
+        worth = [Fraction(0)] if not graph[state] else []
+        for reward, after, following in graph[state]:
+            mean = sum(p * values[s] for p, s in following)
+            least = min(values[s] for _, s in following)
+            later = (1 - worst) * mean + worst * least
+            if any(max(row) >= tile for row in after):
+                later = Fraction(1)
+            worth.append(points * reward + per_move + gamma * later)
+        values[state] = Fraction(1) if any(max(row) >= tile for row in state) else max(worth)
+    return values
+
+
 def swept_scores(graph: Graph, gamma: float) -> dict[State, float]:
     """The same as `expected_scores` by sweeping over all states until nothing changes.
 

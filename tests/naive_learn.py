@@ -6,8 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-import naive
 import numpy as np
+
+from tests import naive
 
 F = np.float32
 

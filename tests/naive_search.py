@@ -7,8 +7,8 @@ from fractions import Fraction
 from itertools import pairwise
 from math import inf
 
-import naive
-from naive import Grid, State
+from tests import naive
+from tests.naive import Grid, State
 
 Heuristic = Callable[[Grid], float]
 

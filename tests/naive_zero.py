@@ -1,6 +1,6 @@
 """The tree search of self-play on lists and dictionaries: slow, and by the description alone.
 
-What it shares with the package is how random words become spawns (`lab2048.chance`).
+What it shares with the package is how random words become spawns (`lab2048.game.randomness`).
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import exp, inf, log, sqrt
 
-import naive
-from naive import Grid
-
-from lab2048 import chance
+from lab2048.game import randomness as chance
+from tests import naive
+from tests.naive import Grid
 
 Answer = tuple[list[float], float, float]
 Network = Callable[[Grid], Answer]

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import naive
-
 from lab2048 import Board, Direction, Game, Rules
 from lab2048.game import random_move
-from lab2048.players import make_player
+from lab2048.players.registry import make_player
+from tests import naive
 
 FOLDER = Path(__file__).parent / "golden"
 SEED = 2048

@@ -10,10 +10,10 @@ from queue import SimpleQueue
 
 import uvicorn
 
-from lab2048.cli_studio import listen
 from lab2048.studio.app import make_app
 from lab2048.studio.connections import server_config
 from lab2048.studio.guard import Guard
+from lab2048.studio.server import listen
 
 
 @contextmanager

@@ -6,8 +6,8 @@ import numpy as np
 
 from lab2048.game import Rules
 from lab2048.learn.ntuple import Network, new_weights
-from lab2048.learn.training import Settings
-from lab2048.learn.weights import Stored
+from lab2048.learn.ntuple_files import Stored
+from lab2048.learn.ntuple_settings import NTupleSettings
 
 
 def cells_of(network):
@@ -29,7 +29,7 @@ def random_grids(rules, n, seed=0, largest=6):
 
 def small_settings(method="tc", seed=1, **more):
     rules = Rules(3, 3)
-    return Settings(rules, Network.of("012 345 0134", rules), method, seed=seed, **more)
+    return NTupleSettings(rules, Network.of("012 345 0134", rules), method, seed=seed, **more)
 
 
 def stored_example(stride=4, seed=0, method="tc"):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-import naive
 import pytest
-from playthrough import FOLDER, P4, PLAYERS, player_playthrough, playthrough
 
-from lab2048 import players
+from lab2048.players import registry as players
+from tests import naive
+from tests.playthrough import FOLDER, P4, PLAYERS, player_playthrough, playthrough
 
 NAMES = ["up", "right", "down", "left"]
 

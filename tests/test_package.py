@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import graphlib
 import json
 import os
 import re
@@ -19,130 +20,33 @@ from zipfile import ZipFile
 import pytest
 
 import lab2048
-from lab2048 import home, jit
+from lab2048 import home
+from lab2048.engine import jit
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "lab2048"
 
-# Data flows one way: a module may import from those before it.
+# Data flows one way: a package imports only from those before it, and within a package modules
+# import one another without a cycle.
 ORDER = [
+    "formatting",
     "home",
-    "notation",
-    "wording",
-    "chance",
-    "jit",
-    "intrinsics",
-    "board",
+    "tabular",
     "game",
-    "palette",
-    "lanes",
-    "choice",
-    "player",
-    "time_limit",
-    "search.heuristics",
-    "search.steps",
-    "search.simple",
-    "search.minimax",
-    "search.expectimax",
-    "search.sampling",
-    "search.rollout",
-    "search.mcts",
-    "solve.problem",
-    "solve.store",
-    "solve.manifest",
-    "solve.crew",
-    "solve.expand",
-    "solve.keys",
-    "solve.layers",
-    "solve.values",
-    "solve.making",
-    "solve.solver",
-    "solve.trial",
-    "solve.estimate",
-    "solve.lookup",
-    "solve.table",
-    "solve.verify",
-    "solve.games",
-    "solve.survey",
-    "solve.plots",
-    "solve.tree",
-    "solve.optimal",
-    "solve.policy",
-    "learn.files",
-    "learn.tensorboard",
-    "learn.folder",
-    "learn.curves",
-    "learn.ntuple",
-    "learn.weights",
-    "learn.td",
-    "learn.training",
-    "learn.runs",
-    "learn.play",
-    "learn.truth",
-    "learn.encoding",
-    "learn.learner",
-    "learn.supervised",
-    "learn.forest",
-    "learn.tower",
-    "learn.selfplay",
-    "learn.zero",
-    "learn.neural",
-    "custom",
+    "engine",
     "players",
-    "marks",
-    "analysis",
-    "bulk",
-    "records",
-    "arena",
-    "data",
-    "labels",
-    "cluster.team",
-    "cluster.checksum",
-    "cluster.shards",
-    "cluster.files",
-    "cluster.layers",
-    "cluster.values",
-    "cluster.solver",
-    "cluster.playing",
-    "cluster.selfplay",
+    "solver",
     "measure",
-    "results",
-    "report",
-    "review",
-    "review_page",
-    "studio.limits",
-    "studio.work",
-    "studio.solving",
-    "studio.library",
-    "studio.watching",
-    "studio.reviewing",
-    "studio.guard",
-    "studio.connections",
-    "studio.models",
-    "studio.app",
-    "picture",
-    "registration",
+    "data",
+    "learn",
+    "gym",
     "env",
-    "terminal",
+    "report",
+    "cluster",
+    "studio",
     "bench",
-    "bench_neural",
-    "bench_studio",
-    "bench_cluster",
-    "cli_complete",
-    "options",
-    "cli_progress",
-    "cli_cluster",
-    "cli_solve",
-    "cli_probe",
-    "cli_evaluate",
-    "cli_train",
-    "cli_neural",
-    "cli_networks",
-    "cli_data",
-    "cli_review",
-    "cli_tour",
-    "cli_studio",
     "cli",
+    "__init__",
     "__main__",
 ]
 
@@ -163,22 +67,65 @@ def python(code, **environment):
 # -- shape -------------------------------------------------------------------------------------
 
 
-def test_modules_import_only_from_those_before_them():
-    paths = [path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py")]
-    modules = {".".join(path.parts) for path in paths if path.name != "__init__"}
-    assert modules == set(ORDER)
-    for place, name in enumerate(ORDER):
-        tree = ast.parse((PACKAGE / f"{name.replace('.', '/')}.py").read_text())
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lab2048."):
-                inside = node.module.removeprefix("lab2048.")
-                package = (PACKAGE / inside.replace(".", "/")).is_dir()
-                used = {f"{inside}.{alias.name}" for alias in node.names} if package else {inside}
-            elif isinstance(node, ast.ImportFrom) and node.module == "lab2048":
-                used = {alias.name for alias in node.names}
-            else:
-                continue
-            assert used <= set(ORDER[:place]), f"{name} imports {used}"
+def room_of(module):
+    """The package, or the file at the top, that a module below `lab2048` is in."""
+    return module.partition(".")[0]
+
+
+def modules():
+    """All modules, by their names below `lab2048`; a package is named as its `__init__`."""
+    paths = {path: path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py")}
+    return {".".join(inner.parts): path for path, inner in paths.items()}
+
+
+def imports_of(path, known):
+    """The modules below `lab2048` that a file imports, wherever it does."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ImportFrom) or node.module is None:
+            continue
+        package, _, inside = node.module.partition(".")
+        if package == "lab2048":
+            for alias in node.names:
+                full = f"{inside}.{alias.name}".removeprefix(".")
+                yield full if full in known else inside or "__init__"
+
+
+def test_packages_import_only_from_those_before_them():
+    known = modules()
+    assert {room_of(name) for name in known} == set(ORDER)
+    wrong = [
+        f"{name} imports {used}"
+        for name, path in known.items()
+        for used in imports_of(path, known)
+        if name != "__init__" and ORDER.index(room_of(used)) > ORDER.index(room_of(name))
+    ]
+    assert wrong == []
+
+
+def test_no_module_imports_itself_by_a_detour():
+    known = modules()
+    order = graphlib.TopologicalSorter(
+        {
+            name: {
+                used if used in known else f"{used}.__init__" for used in imports_of(path, known)
+            }
+            - {name}
+            for name, path in known.items()
+            if name != "__init__"
+        }
+    )
+    order.prepare()  # it raises a CycleError
+
+
+def test_kernels_are_only_where_a_change_of_the_source_is_noticed():
+    made_by = re.compile(r"from lab2048\.engine\.jit import .*\b(kernel|fragment|inline)\b")
+    found = {room_of(name) for name, path in modules().items() if made_by.search(path.read_text())}
+    assert found and found <= set(jit.PACKAGES_WITH_KERNELS)
+
+
+def test_few_things_lie_at_the_top():
+    files = [path.name for path in PACKAGE.iterdir() if path.is_file()]
+    assert len(files) <= 10, files
 
 
 def test_every_public_name_is_there():
@@ -231,8 +178,8 @@ PLAY = (
     "print(random_games(Rules(2, 2), 10, seed=1).score.tolist(), repr(numba.config.CACHE_DIR))\n"
 )
 LOOK = (
-    "from lab2048 import Board, board\n"
-    'print(board.canonical(board.U(Board.parse("4 2 / 2 .").packed), 2, 2))\n'
+    "from lab2048 import Board; from lab2048.engine import packed\n"
+    'print(packed.smallest(packed.U(Board.parse("4 2 / 2 .").packed), 2, 2))\n'
 )
 """It needs fewer kernels, which take less than half the time to compile."""
 
@@ -281,7 +228,7 @@ def test_damaged_kernels_are_compiled_anew(compiled, own_home):
 
 def test_without_a_seal_nothing_is_trusted(own_home):
     folder = own_home / "kernels"
-    code = "from lab2048 import jit; print(jit.cache_folder())"
+    code = "from lab2048.engine import jit; print(jit.cache_folder())"
     found = Path(python(code).stdout.strip())
     assert found.parent == folder
     for seal in (None, "not json", "[]"):
@@ -411,7 +358,7 @@ def test_a_kernel_waits_while_another_process_compiles_it():
     work = threading.Thread(target=lambda: found.append(jit.kernel("int64(int64)")(twice)))
     with home.locked(jit.lock_of(twice), "a kernel"):
         work.start()
-        work.join(1)
+        work.join(0.5)
         assert work.is_alive()
     work.join(60)
     assert found[0](21) == 42
@@ -422,7 +369,7 @@ def test_kernels_that_are_damaged_while_they_are_used(compiled, own_home):
     """Nothing notices that before they are loaded: they are compiled without the cache."""
     shutil.copytree(compiled[0], own_home)
     damage = (
-        "import os, pathlib; from lab2048 import jit\n"
+        "import os, pathlib; from lab2048.engine import jit\n"
         "for path in jit.cache_folder().rglob('*.nb[ic]'): path.write_bytes(b'garbage')\n"
     )
     first, second, third = python(damage + LOOK), python(LOOK), python(LOOK)
@@ -436,7 +383,8 @@ def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     done = python(
-        LOOK + "from lab2048 import jit; print(jit.cache_folder())", LAB2048_HOME=str(blocked)
+        LOOK + "from lab2048.engine import jit; print(jit.cache_folder())",
+        LAB2048_HOME=str(blocked),
     )
     result, folder = done.stdout.strip().splitlines()
     assert result == python(LOOK).stdout.strip()
@@ -458,12 +406,12 @@ def test_a_disk_without_room_is_no_obstacle(own_home, compiled):
 def test_another_source_has_another_cache_and_old_ones_are_cleared(own_home):
     code = (
         "import pathlib, sys\n"
-        "from lab2048 import jit\n"
+        "from lab2048.engine import jit\n"
         "folder = jit.cache_folder()\n"
         "real = pathlib.Path.read_bytes\n"
         "for n in range(5):\n"
         "    pathlib.Path.read_bytes = lambda path: real(path) + b'# %d' % n\n"
-        "    jit.source_digest.cache_clear(); jit.cache_folder.cache_clear()\n"
+        "    jit.kernel_digest.cache_clear(); jit.cache_folder.cache_clear()\n"
         "    assert jit.cache_folder() != folder\n"
         "    folder = jit.cache_folder()\n"
         "print(len(list(folder.parent.iterdir())))\n"
@@ -477,12 +425,19 @@ def test_another_source_has_another_cache_and_old_ones_are_cleared(own_home):
 @pytest.mark.slow
 def test_the_signature_is_the_one_written_down():
     """It changes only with the engine's behaviour, and then the change log says so."""
-    from lab2048.bench import signature
+    from lab2048.bench.engine import signature
 
     found = signature()
     stated = re.findall(r"[Ss]ignature (\d+)", (ROOT / "CHANGELOG.md").read_text())
     assert str(found) == stated[0]
     assert str(found) in (ROOT / "docs" / "results.md").read_text()
+
+
+def test_documents_name_files_that_are_there():
+    places = [ROOT, PACKAGE, ROOT / "docs"]
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for name in re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|js|md))`", path.read_text()):
+            assert any((place / name).exists() for place in places), f"{path.name}: {name}"
 
 
 def test_no_document_has_a_gap():

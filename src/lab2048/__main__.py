@@ -1,5 +1,5 @@
 """`python -m lab2048` is the command `lab2048`."""
 
-from lab2048.cli import main
+from lab2048.cli.app import main
 
 main()

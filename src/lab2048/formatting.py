@@ -1,4 +1,7 @@
-"""Numbers, chances, sizes and times as people read them."""
+"""Numbers, chances, sizes and times as people read them.
+
+A few lines each; humanize writes sizes with a fixed number of decimals, and times in words.
+"""
 
 from __future__ import annotations
 

@@ -8,11 +8,14 @@ import secrets
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 PAUSE, QUIET = 0.05, 1.0
 """Seconds between two looks at a lock that another process has, and until that is said."""
@@ -34,6 +37,12 @@ def say(text: str) -> None:
     """Print a line on stderr, if there is one."""
     if sys.stderr is not None:
         print(f"lab2048: {text}", file=sys.stderr)
+
+
+def say_briefly(text: str) -> None:
+    """Show a line on a terminal until the next one takes its place; an empty one just goes."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 @cache
@@ -59,7 +68,8 @@ def naming(path: Path) -> Iterator[None]:
 def replacing(path: Path) -> Iterator[Path]:
     """A path to write to, beside `path`, that takes its place when all is written and on the disk.
 
-    A reader, or a crash, meets the old file or the new one.
+    A reader, or a crash, meets the old file or the new one. The library for this, atomicwrites, is
+    no longer looked after.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
@@ -128,43 +138,49 @@ def locked(
     If another process is at it, wait for its end, with a line that says so (`tell`); or raise an
     error of this type. The lock goes when the process does.
     """
-    handle, told, began = _take(path), False, time.monotonic()
-    while handle is None:
+    from filelock import FileLock
+
+    lock = FileLock(
+        path,
+        poll_interval=PAUSE,
+        thread_local=False,
+        fallback_to_soft=False,  # such a lock, by the mere presence of a file, would survive a kill
+        on_acquired=_sign,
+    )
+    if not _take(lock, path, QUIET if wait else 0):
         busy = f"{what} is in use by process {_owner(path)}"
         if not wait:
             raise error(f"{busy}; try again when it has finished")
-        if not told and time.monotonic() - began >= QUIET:
-            tell(f"{busy}; waiting for it to finish")
-            told = True
-        time.sleep(PAUSE)
-        handle = _take(path)
+        tell(f"{busy}; waiting for it to finish")
+        _take(lock, path, -1)
     try:
-        os.ftruncate(handle, 0)
-        os.write(handle, f"{os.getpid()}\n".encode())
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+        yield
     finally:
-        os.close(handle)
+        with suppress(OSError):  # Windows keeps what is open: filelock removes it there
+            path.unlink(missing_ok=True)
+        lock.release()
 
 
-def _take(path: Path) -> int | None:
-    """Open a lock file and lock it; None if another process has it."""
+def _take(lock: FileLock, path: Path, timeout: float) -> bool:
+    """Acquire a lock within `timeout` seconds (below 0: whenever that is); False if it is taken."""
+    from filelock import Timeout
+
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            taken = _lock(handle)
-        except OSError as error:  # there are file systems without locks
-            os.close(handle)
-            raise OSError(error.errno, error.strerror, str(path)) from None
-        if not taken:
-            os.close(handle)
-            return None
-        if _still_there(handle, path):
-            return handle
-        os.close(handle)  # the one who had it has just removed it: another try
+        with naming(path):
+            try:
+                lock.acquire(timeout)
+            except Timeout:
+                return False
+            except FileNotFoundError:  # the one who had it has removed the folder that it is in
+                continue
+            return True
+
+
+def _sign(handle: int) -> None:
+    """Write into a lock file whose it is."""
+    os.ftruncate(handle, 0)
+    os.write(handle, f"{os.getpid()}\n".encode())
 
 
 def _owner(path: Path) -> str:
@@ -173,30 +189,3 @@ def _owner(path: Path) -> str:
         return path.read_text("ascii", "replace")[:32].strip() or "unknown"
     except OSError:  # it has just gone, or Windows lets nobody read what is locked
         return "unknown"
-
-
-def _lock(handle: int) -> bool:
-    """Take the lock of an open file, if nobody has it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has another way to lock files
-        import msvcrt
-
-        try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        except OSError:
-            return False
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _still_there(handle: int, path: Path) -> bool:
-    """Whether an open file has not been removed, and made anew, by the one who had the lock."""
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False

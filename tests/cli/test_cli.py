@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import os
@@ -9,18 +10,24 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pexpect
 import pytest
 import typer
+from rich.console import Console
 
 import lab2048
-from lab2048 import cli_progress, cli_solve, jit
-from lab2048.cli import app
-from lab2048.learn.files import FILE, network_folder, write_tensors
-from lab2048.notation import counted
-from lab2048.solve.problem import Problem
+from lab2048.cli import console as cli_progress
+from lab2048.cli import solve as cli_solve
+from lab2048.cli.app import app
+from lab2048.engine import jit
+from lab2048.game.notation import counted
+from lab2048.learn.network_files import FILE, network_folder, write_tensors
+from lab2048.solver.problem import Problem
+from lab2048.tabular import Tabular
 
 
 def run(*arguments, **environment):
@@ -224,6 +231,15 @@ def test_watch_without_a_terminal_prints_the_last_board():
 
 
 @pytest.mark.slow
+def test_the_tour_compiles_in_another_process():
+    """If that failed nobody would notice: the tour would compile by itself, and take longer."""
+    from lab2048.cli.tour import _compiling
+
+    with _compiling() as ahead:
+        assert ahead.readline() == "3x3\n"
+
+
+@pytest.mark.slow
 def test_the_tour_ranks_players_against_perfect_play(tmp_path):
     page = tmp_path / "tour.html"
     done = run("tour", "--games", "20", "--seed", "9", "--json", "--out", str(page))
@@ -263,7 +279,7 @@ def test_bench_prints_every_figure(command, monkeypatch):
     assert min(figures["random_play_moves_per_second"].values()) > 1e5
     assert figures["vector_env_steps_per_second"] > 1e5
     assert 0 < figures["import_seconds"] < 5
-    monkeypatch.setattr("lab2048.bench.bench_engine", lambda say: figures)
+    monkeypatch.setattr("lab2048.bench.engine.bench_engine", lambda say: figures)
     code, out, _ = command("bench", "engine")
     assert code == 0 and "random play on 4x4" in out and str(figures["signature"]) in out
 
@@ -317,12 +333,12 @@ def test_a_full_disk_behind_the_output_is_said():
 
 
 def test_an_error_of_the_programs_own_is_one_line_too(command, monkeypatch):
-    monkeypatch.setattr("lab2048.analysis.as_json", lambda *_: 1 / 0)
+    monkeypatch.setattr("lab2048.measure.positions.probed", lambda *_: 1 / 0)
     code, _, err = command("probe", SQUARE, "--json")
     assert code == 1
     assert err == "lab2048: ZeroDivisionError: division by zero (LAB2048_DEBUG=1 shows where)\n"
     monkeypatch.setattr(
-        "lab2048.analysis.as_json", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        "lab2048.measure.positions.probed", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
     )
     assert command("probe", SQUARE, "--json") == (130, "", "lab2048: stopped\n")
 
@@ -426,41 +442,112 @@ def test_without_a_terminal_lines_say_how_far_it_is(soon, monkeypatch):
             bar.update(task, completed=100)
             wait_for(stream, "greedy: 100 of 1,000, 10% done")
             cli_progress.move_on(bar, task, 250)
-            wait_for(stream, "greedy: 250 of 1,000, 25% done, about .* left")
+            wait_for(stream, r"greedy: 250 of 1,000, 25% done, [\d.,]+/s, about .* left")
         with cli_progress.status("measuring") as change:
             change("measuring twice")
             wait_for(stream, "measuring twice")
             monkeypatch.setattr(jit, "compiling", lambda: "compiling kernels, 3 so far")
             wait_for(stream, "compiling kernels, 3 so far")
-    told = stream.getvalue()
-    time.sleep(0.15)
-    assert stream.getvalue() == told  # nothing more when it is over
+        (lines,) = cli_progress._lines
+    lines._thread.join(20)
+    assert not lines._thread.is_alive()  # nothing more when it is over
 
 
-def test_lines_come_after_silence_only(soon, monkeypatch):
-    monkeypatch.setattr(cli_progress, "FIRST", 0.4)
+@pytest.mark.parametrize(
+    ("parts", "total", "shown"),
+    [
+        (False, 1000, "300/1000 100/s 0:00:03 0:00:07"),
+        (True, 1000, "30% 100/s 0:00:03 0:00:07"),
+        (True, 1.0, "30% 0:00:03 0:00:07"),  # parts of one thing: no rate
+        (False, 10, "3/10 1/s 0:00:03 0:00:07"),
+    ],
+)
+def test_a_bar_shows_rate_and_time_left(parts, total, shown):
+    clock = [0.0]
+    with cli_progress.progress_bar(parts) as bar:
+        bar.get_time = lambda: clock[-1]
+        task = bar.add_task("greedy", total=total)
+        for seconds, done in ((1.0, 0.1), (3.0, 0.3)):
+            clock.append(seconds)
+            cli_progress.move_on(bar, task, done * total)
+        stream = io.StringIO()
+        Console(file=stream, width=120).print(bar.get_renderable())
+    assert stream.getvalue().split("━ ")[1].split() == shown.split()
+
+
+def test_only_one_module_makes_consoles_tables_and_bars():
+    """So that all look alike, and nothing but results goes to stdout."""
+    package = Path(lab2048.__file__).parent
+    found = set()
+    for path in package.rglob("*.py"):
+        if "rich" not in (text := path.read_text("utf-8")):
+            continue
+        tree = ast.parse(text)
+        typing = [
+            inner
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for inner in ast.walk(node)
+        ]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rich"):
+                names = {each.name for each in node.names} & {"Console", "Progress", "Table"}
+                if names and node not in typing:
+                    found.add(path.relative_to(package).as_posix())
+    assert found == {"cli/console.py"}
+
+
+def test_lines_come_after_silence_only(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(cli_progress, "time", SimpleNamespace(monotonic=lambda: now[-1]))
+    monkeypatch.setattr(cli_progress, "FIRST", 10.0)
+    heard = cli_progress.Unheard(io.StringIO())
+    with cli_progress.told(heard):
+        (lines,) = cli_progress._lines
+        for seconds, written, left in (
+            (4.0, False, 6.0),
+            (8.0, True, 10.0),
+            (17.5, False, 0.5),
+            (20.0, False, 0.0),
+        ):
+            now.append(seconds)
+            if written:
+                heard.write(".")
+            assert lines._left() == left
+        for seconds, left in ((20.0, 30.0), (6000.0, 300.0)):  # later ones are told less often
+            now.append(seconds)
+            heard.write("a line")
+            lines._told += 1
+            assert lines._left() == left
+
+
+def test_where_bars_are_seen_no_lines_come():
     stream = io.StringIO()
-    heard = cli_progress.Unheard(stream)
-    with cli_progress.told(heard):
-        for _ in range(8):
-            heard.write(".")
-            time.sleep(0.07)
-    stream.isatty = lambda: True  # where bars are seen
-    with cli_progress.told(heard):
-        time.sleep(0.5)
-    assert stream.getvalue() == "." * 8
+    stream.isatty = lambda: True
+    with cli_progress.told(cli_progress.Unheard(stream)):
+        assert not cli_progress._lines
+
+
+class Nothing(Tabular):
+    """A result without anything in it."""
+
+    def rows(self):
+        return []
+
+    def as_json(self):
+        return None
 
 
 def test_a_long_command_says_that_it_is_at_work(command, monkeypatch, soon):
     monkeypatch.setattr(cli_progress, "FIRST", 0.05)  # the fixture before has set it otherwise
-    monkeypatch.setattr("lab2048.analysis.as_json", lambda *_: time.sleep(0.2))
+    monkeypatch.setattr("lab2048.measure.positions.probed", lambda *_: time.sleep(0.2) or Nothing())
     code, out, err = command("probe", SQUARE, "--json")
     assert (code, out) == (0, "null\n")
     assert re.match(r"lab2048: after (a second|\d+ s): at work\n", err)
 
 
 def test_an_estimate_includes_what_is_compiled(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("lab2048.jit.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("lab2048.engine.jit.cache_folder", lambda: tmp_path)
     threes, twos = Problem.of("3x3"), Problem.of("4x2")
 
     def announced(problem):

@@ -13,9 +13,9 @@ import sys
 import time
 
 import pytest
-from conftest import run_command
 
-from lab2048 import arena
+from lab2048.measure import arena
+from tests.conftest import run_command
 
 SMALL = ("--board", "2x2", "--games", "20", "--seed", "3")
 
@@ -174,7 +174,7 @@ def test_a_player_agrees_with_itself(command, warm_home, tmp_path):
 
 @pytest.mark.slow
 def test_parquet_holds_the_same_games(command, games, tmp_path):
-    from lab2048.records import read_records
+    from lab2048.game.record import read_records
 
     path = tmp_path / "games.parquet"
     command("evaluate", "greedy", *SMALL, "--games", "10", "--save", str(path))
@@ -188,7 +188,7 @@ def test_parquet_holds_the_same_games(command, games, tmp_path):
 @pytest.mark.parametrize("name", ["games.jsonl", "games.parquet"])
 def test_a_game_may_begin_anywhere(command, tmp_path, name):
     from lab2048.game import Board, Game, Rules
-    from lab2048.records import Record, read_records, write_records
+    from lab2048.game.record import Record, read_records, write_records
 
     start = Board.parse("16 4 / 2 8 / . 2")
     games = [Game(Rules(3, 2), 1), Game(Rules(3, 2), 2, start=start)]
@@ -359,7 +359,7 @@ def test_bad_input_is_answered_in_one_line(line, command, warm_home):
 def test_a_table_of_other_rules_is_refused(command, made, warm_home):
     code, _, err = command("evaluate", "greedy", "--board", "2x2", "--table", str(made))
     (said,) = without_compiling(err)
-    assert code == 2 and "the games are scored on 2x2" in said
+    assert code == 2 and "what is asked for is 2x2-score" in said
 
 
 @pytest.mark.slow
@@ -385,7 +385,7 @@ def test_a_function_that_misbehaves(answer, message, command, warm_home, tmp_pat
 
 def test_a_changed_function_begins_anew(tmp_path, monkeypatch, own_home):
     from lab2048 import Rules
-    from lab2048.custom import load
+    from lab2048.players.custom import load
 
     monkeypatch.chdir(tmp_path)
     paths = set()

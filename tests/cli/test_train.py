@@ -11,12 +11,13 @@ import sys
 import time
 
 import pytest
-from conftest import run_command
 
-from lab2048.learn import folder as folder_module
-from lab2048.learn import runs as runs_module
-from lab2048.learn.files import FILE, network_folder, read_facts
-from lab2048.learn.folder import read_log
+from lab2048.learn import checkpoint as folder_module
+from lab2048.learn import td as td_module
+from lab2048.learn import trainer as trainer_module
+from lab2048.learn.checkpoint import read_log
+from lab2048.learn.network_files import FILE, network_folder, read_facts
+from tests.conftest import run_command
 
 slow = pytest.mark.slow
 
@@ -124,20 +125,20 @@ def test_a_log_that_cannot_be_written_ends_no_training(own_home, command):
 @slow
 def test_no_room_on_the_disk(own_home, command, monkeypatch):
     usage = shutil.disk_usage("/")
-    monkeypatch.setattr(runs_module.shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    monkeypatch.setattr(trainer_module.shutil, "disk_usage", lambda _: usage._replace(free=1000))
     code, _, err = command(*FEW, "--episodes", "300", "--out", "a")
     assert code == 1 and "the network may need 419 kB" in err and "1 kB is free" in err
     monkeypatch.undo()
     monkeypatch.setenv("LAB2048_HOME", str(own_home))
     monkeypatch.setattr(folder_module, "SAVE_SECONDS", 0.0)
-    real = runs_module.write_weights
-    monkeypatch.setattr(runs_module, "write_weights", failing_once(real))
+    real = td_module.write_weights
+    monkeypatch.setattr(td_module, "write_weights", failing_once(real))
     code, _, err = command(*FEW, "--episodes", "300", "--block", "100", "--out", "a")
     assert code == 0 and "the network cannot be saved now" in err and "No space left" in err
     assert read_facts(network_folder("a") / FILE)["games"] == 300
     monkeypatch.setattr(folder_module, "SAVE_SECONDS", 300.0)
     monkeypatch.setattr(folder_module, "PAUSE", 0.0)
-    monkeypatch.setattr(runs_module, "write_weights", failing_once(real))
+    monkeypatch.setattr(td_module, "write_weights", failing_once(real))
     code, _, err = command(*FEW, "--episodes", "300", "--block", "100", "--out", "b")
     assert code == 0 and err.count("the network cannot be saved now") == 1
     assert read_facts(network_folder("b") / FILE)["games"] == 300
@@ -159,7 +160,7 @@ def failing_once(write):
 @slow
 def test_what_is_killed_goes_on(warm_home):
     code = (
-        "import sys\nfrom lab2048.learn import folder\nfolder.SAVE_SECONDS = 0.1\n"
+        "import sys\nfrom lab2048.learn import checkpoint\ncheckpoint.SAVE_SECONDS = 0.1\n"
         "sys.argv = ['lab2048', *sys.argv[1:]]\nfrom lab2048.cli import main\nmain()\n"
     )
     arguments = ["train", "ntuple", "--board", "3x3", "--network", "012 345", "--out", "k"]
@@ -244,12 +245,12 @@ def test_what_is_ignored_stops_nothing(warm_home):
 
 @slow
 def test_a_second_ctrl_c_keeps_what_was_learnt(own_home, command, monkeypatch):
-    def measure(training, table, threads):
+    def measure(player, table, threads):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(1)
 
-    monkeypatch.setattr("lab2048.learn.truth.distance", measure)
+    monkeypatch.setattr("lab2048.learn.distance.exactly", measure)
     arguments = ("--episodes", "300", "--block", "100", "--out", "a", "--against", "2x2")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     code, _, err = command(*FEW, *arguments)
@@ -296,10 +297,10 @@ def test_one_name_is_trained_by_one_process(begun):
 
 @slow
 def test_what_goes_wrong_costs_nothing_that_was_learnt(own_home, command, monkeypatch):
-    def fail(training, table, threads):
+    def fail(player, table, threads):
         raise MemoryError("too much")
 
-    monkeypatch.setattr("lab2048.learn.truth.distance", fail)
+    monkeypatch.setattr("lab2048.learn.distance.exactly", fail)
     arguments = ("--episodes", "300", "--block", "100", "--out", "a", "--against", "2x2")
     code, _, err = command(*FEW, *arguments)
     assert code == 1 and "MemoryError: too much" in err
@@ -347,7 +348,7 @@ def test_broken_networks_are_listed(own_home, command):
 
 @slow
 def test_bench_prints_every_figure(command, monkeypatch):
-    from lab2048 import bench
+    from lab2048.bench import engine as bench
 
     monkeypatch.setattr(bench, "LEARNING", [("td", "4x6")])
     monkeypatch.setattr(bench, "PLAYING", {1: 5})

@@ -18,17 +18,22 @@ import numpy as np
 import pytest
 
 import lab2048
-from lab2048 import cli
-from lab2048.arena import play_games
-from lab2048.cluster import layers, playing, shards, solver, team, values
-from lab2048.cluster.solver import FarJob
+from lab2048.cli import app as cli
+from lab2048.cluster import enumeration as layers
+from lab2048.cluster import executor as solver
+from lab2048.cluster import games as playing
+from lab2048.cluster import induction as values
+from lab2048.cluster import shard_steps as shards
+from lab2048.cluster import workers as team
+from lab2048.cluster.executor import RayExecutor
+from lab2048.engine.jit import cache_folder, source_digest
 from lab2048.game import Rules
-from lab2048.jit import cache_folder, source_digest
-from lab2048.players import make_player
-from lab2048.solve import making
-from lab2048.solve.problem import Problem
-from lab2048.solve.solver import make_table
-from lab2048.solve.store import BLOCKS, KEYS, MANIFEST, SHARDS, VALUES
+from lab2048.measure.arena import play_games
+from lab2048.players.registry import make_player
+from lab2048.solver import table_writer as making
+from lab2048.solver.job import make_table
+from lab2048.solver.problem import Problem
+from lab2048.solver.table_files import BLOCKS, KEYS, MANIFEST, SHARDS, VALUES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -145,8 +150,8 @@ def test_a_table_is_the_same_though_a_worker_and_a_machine_are_lost(
     machine = far.add_node(num_cpus=1, env_vars={"DOOMED": "1"}, **SMALL)
     patched(monkeypatch, shards, "move", partial(doomed, shards.move, str(tmp_path / "gone")))
     dies_once(monkeypatch, shards, "value_states", tmp_path / "mark")
-    job = partial(FarJob, team=crowd, large=LARGE)
-    make_table("4x2", tmp_path / "table", job=job)
+    executor = partial(RayExecutor, team=crowd, large=LARGE)
+    make_table("4x2", tmp_path / "table", executor=executor)
     far.remove_node(machine, allow_graceful=False)
     assert_same(tmp_path / "table", local)
     told = capsys.readouterr().err
@@ -155,8 +160,8 @@ def test_a_table_is_the_same_though_a_worker_and_a_machine_are_lost(
 
 
 def test_files_are_used_again(crowd, local, small_shards, tmp_path):
-    job = partial(FarJob, team=crowd, large=LARGE)
-    make_table("4x2", tmp_path / "table", job=job)
+    executor = partial(RayExecutor, team=crowd, large=LARGE)
+    make_table("4x2", tmp_path / "table", executor=executor)
     assert_same(tmp_path / "table", local)
     assert crowd.losses == 0 and crowd.machines == 1
 
@@ -177,8 +182,8 @@ def test_other_objectives_and_rounded_values_too(crowd, tmp_path, monkeypatch, p
     monkeypatch.setattr(values, "UNEVEN", 0)
     here, there = tmp_path / "here", tmp_path / "there"
     make_table(problem, here, values="float32")
-    job = partial(FarJob, team=crowd, large=4_800)
-    make_table(problem, there, values="float32", job=job, threads=1)
+    executor = partial(RayExecutor, team=crowd, large=4_800)
+    make_table(problem, there, values="float32", executor=executor, threads=1)
     assert_same(there, here)
 
 
@@ -186,16 +191,17 @@ DRIVER = """
 import sys
 from contextlib import nullcontext
 from functools import partial
-from lab2048.cluster import layers, team, values
-from lab2048.cluster.solver import FarJob
-from lab2048.solve.solver import make_table
+from lab2048.cluster import enumeration as layers, workers as team, induction as values
+from lab2048.cluster.executor import RayExecutor
+from lab2048.solver.job import make_table
 layers.LEAST, layers.MOST, values.MOST = 4_000, 6_000, 6_000
 address, folder, stage = sys.argv[1:]
 def tell(step):
     if step.stage == stage and step.layer > 16_000:
         print(step.age, flush=True)
 with team.connected(address) as crowd:
-    make_table("4x2", folder, job=partial(FarJob, team=crowd, large=16_000), progress=tell)
+    executor = partial(RayExecutor, team=crowd, large=16_000)
+    make_table("4x2", folder, executor=executor, progress=tell)
 """
 
 
@@ -230,10 +236,10 @@ def test_a_full_folder_is_told_and_the_work_goes_on(
 ):
     task = partial(full, shards.value_states, str(tmp_path / "mark"))
     patched(monkeypatch, shards, "value_states", task)
-    job = partial(FarJob, team=crowd, large=LARGE)
+    executor = partial(RayExecutor, team=crowd, large=LARGE)
     with pytest.raises(OSError, match="make room and run the command again: it goes on"):
-        make_table("4x2", tmp_path / "table", job=job)
-    make_table("4x2", tmp_path / "table", job=job)
+        make_table("4x2", tmp_path / "table", executor=executor)
+    make_table("4x2", tmp_path / "table", executor=executor)
     assert_same(tmp_path / "table", local)
 
 
@@ -258,7 +264,7 @@ def test_games_are_those_of_one_machine(crowd, tmp_path, monkeypatch, spec, caps
 
 
 def test_boards_are_judged_as_on_one_machine(crowd):
-    from lab2048.labels import Astray, judged
+    from lab2048.data.labels import Astray, judged
 
     player = make_player("greedy", Rules(3, 3))
     boards = np.array([0x123, 0x100200, 0x112233, 0x1], np.uint64)
@@ -283,13 +289,11 @@ def test_a_player_that_is_another_elsewhere_is_refused():
 
 def test_self_play_goes_on_though_an_actor_is_killed(crowd, capsys):
     pytest.importorskip("torch")
-    import torch
+    from lab2048.cluster.selfplay import FarZeroLearner
+    from lab2048.learn.zero_settings import ZeroSettings
 
-    from lab2048.cluster.selfplay import FarTraining
-    from lab2048.learn.selfplay import Settings
-
-    settings = Settings.of(Rules(2, 2), "tiny", simulations=4, games=16)
-    training = FarTraining(settings, torch.device("cpu"), 2, team=crowd)
+    settings = ZeroSettings.of(Rules(2, 2), "tiny", simulations=4, games=16)
+    training = FarZeroLearner(settings, 2, team=crowd)
     parts = [training.chunk(0.0) for _ in range(3)]
     victim = crowd.ray.get(training.actors[0].__ray_call__.remote(lambda actor: os.getpid()))
     os.kill(victim, signal.SIGKILL)
@@ -305,7 +309,7 @@ def test_self_play_goes_on_though_an_actor_is_killed(crowd, capsys):
     training.stopped = True
     assert training.chunk(0.5).moves == 0
     crews = [crew.tensors() for crew in training.crews]
-    again = FarTraining(settings, torch.device("cpu"), 2, team=crowd)
+    again = FarZeroLearner(settings, 2, team=crowd)
     again.resume(training.facts, training.tensors())
     for crew, before in zip(again.crews, crews, strict=True):
         np.testing.assert_array_equal(crew.state, before["state"])
@@ -315,10 +319,11 @@ def test_an_actor_plays_the_same_again():
     """What an actor does depends on its order and the weights alone."""
     pytest.importorskip("torch")
     from lab2048.cluster.selfplay import Actor, Order
-    from lab2048.learn.learner import model_tensors
-    from lab2048.learn.selfplay import SelfPlay, Settings
+    from lab2048.learn.gradient import model_tensors
+    from lab2048.learn.selfplay import SelfPlay
+    from lab2048.learn.zero_settings import ZeroSettings
 
-    settings = Settings.of(Rules(2, 2), "tiny", simulations=4, games=16)
+    settings = ZeroSettings.of(Rules(2, 2), "tiny", simulations=4, games=16)
     crew, weights = SelfPlay(settings, 8, 5), model_tensors(settings.build())
     order = Order(crew.tensors(), crew.begun, 0.5, (1.0, 1.0), 0, source_digest())
     first, second = Actor(settings, 8, 5), Actor(settings, 8, 5)

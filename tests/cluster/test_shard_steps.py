@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab2048.cluster.checksum import joined_crc
-from lab2048.cluster.layers import File, even_cuts, parts_for, pieces_of
-from lab2048.cluster.shards import Out, Room, load, put, put_at
-from lab2048.cluster.values import REGIONS, longest, planned
-from lab2048.solve.estimate import cluster_estimate, estimate
-from lab2048.solve.keys import LINE, lines_for
-from lab2048.solve.problem import Problem
-from lab2048.solve.store import PackedAfters, pack_afters
-from lab2048.solve.trial import Rates
+from lab2048.cluster.enumeration import File, even_cuts, parts_for, pieces_of
+from lab2048.cluster.induction import REGIONS, longest, planned
+from lab2048.cluster.shard_steps import Out, Room, load, put, put_at
+from lab2048.solver.estimate import cluster_estimate, estimate
+from lab2048.solver.key_file import PackedAfters, pack_afters
+from lab2048.solver.keys import LINE, lines_for
+from lab2048.solver.problem import Problem
+from lab2048.solver.trial import Rates
 
 sorted_keys = st.lists(st.integers(1, 1 << 36), max_size=50, unique=True).map(sorted)
 

@@ -6,17 +6,18 @@ import json
 import tracemalloc
 from collections import Counter
 
-import naive
 import numpy as np
 import pytest
 
-from lab2048 import data, labels
-from lab2048.arena import play_games
-from lab2048.choice import legal_moves
-from lab2048.data import DataError, Moves, ParquetFile, TextFile
+from lab2048.data import labels
+from lab2048.data import moves as data
+from lab2048.data.moves import DataError, Moves, ParquetFile, TextFile
 from lab2048.game import Board, Game, Rules
-from lab2048.players import make_player
-from lab2048.solve.table import Table
+from lab2048.measure.arena import play_games
+from lab2048.players.registry import make_player
+from lab2048.players.ties import legal_moves
+from lab2048.solver.table import Table
+from tests import naive
 
 slow = pytest.mark.slow
 FOUR = Rules(4, 4)
@@ -354,7 +355,7 @@ def test_perfect_labels_are_exact(tmp_path, table):
     found = labels.read_labels(path, rules)
     assert len(found.boards) == size
     # random play comes to every state that is no end, and the weights are moves of a game
-    from lab2048.solve.policy import evaluate_policy
+    from lab2048.solver.exact_value import evaluate_policy
 
     exact = evaluate_policy(player)
     assert found.weights.sum() == pytest.approx(exact.moves, rel=1e-5)
@@ -556,7 +557,7 @@ def test_labels_by_command(command, tmp_path, warm_home):
     code, _, error = command("data", "perfect", "--board", "2x2", "--out", str(tmp_path / "a.txt"))
     assert code == 2 and "labels go into a .parquet file, not a.txt" in error
     code, _, error = command("data", "perfect", "--board", "3x3", "--out", path, "--force")
-    assert code == 2 and "there is no table 3x3; make it with: lab2048 solve 3x3" in error
+    assert code == 2 and "there is no table 3x3-score; make it with: lab2048 solve 3x3" in error
     code, _, error = command(
         "data", "perfect", "--board", "2x2", "--player", "montecarlo", "--out", path, "--force"
     )

@@ -1,18 +1,20 @@
-"""`lab2048.board`: the packed kernels against the naive game, and published counts."""
+"""`lab2048.engine.packed`: the packed kernels against the naive game, and published counts."""
 
 from __future__ import annotations
 
 import itertools
 
-import naive
 import numpy as np
 import pytest
-from conftest import WITH_JIT, grids
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lab2048 import Board, board, chance
-from lab2048.jit import U, kernel
+from lab2048 import Board
+from lab2048.engine import packed as board
+from lab2048.engine.jit import U, kernel
+from lab2048.game import randomness as chance
+from tests import naive
+from tests.conftest import WITH_JIT, grids
 
 
 def direct(line: list[int]) -> tuple[list[int], int]:
@@ -141,10 +143,10 @@ def test_symmetries_agree_with_the_naive_game(grid):
     assert int(board.mirror(packed, rows, cols)) == naive.packed(naive.mirror(grid))
     assert int(board.flip(packed, rows, cols)) == naive.packed(naive.flip(grid))
     images = [naive.packed(image) for image in naive.images(grid)]
-    best, symmetry = board.canonical(packed, rows, cols)
-    assert (int(best), int(symmetry)) == (min(images), images.index(min(images)))
     for image in images:
-        assert int(board.canonical(U(image), rows, cols)[0]) == int(best)
+        assert int(board.smallest(U(image), rows, cols)) == min(images)
+    for symmetry, image in enumerate(images):
+        assert int(board.image_of(packed, symmetry, rows, cols)) == image
 
 
 @given(grids(largest=15))
@@ -154,7 +156,7 @@ def test_sums_and_masks_agree_with_the_naive_game(grid):
     tiles = [tile for row in grid for tile in row]
     assert board.age(packed) == naive.age(grid)
     assert board.max_rank(packed) == max(tile.bit_length() - 1 if tile else 0 for tile in tiles)
-    assert board.merged(packed) == sum(t * (t.bit_length() - 2) for t in tiles if t)
+    assert board.potential(packed, rows * cols) == sum(t * (t.bit_length() - 2) for t in tiles if t)
     empty = ~board.occupied(packed) & board.all_cells(rows, cols)
     cells = [cell for cell, tile in enumerate(tiles) if tile == 0]
     assert int(empty) == sum(1 << 4 * cell for cell in cells)

@@ -1,17 +1,20 @@
-"""`lab2048.bulk` and `lab2048.lanes`: games in lanes are those of `Game`, and play is random."""
+"""Random games: those in lanes are those of `Game`, and play is random."""
 
 from __future__ import annotations
 
 import threading
 
-import naive
 import numpy as np
 import pytest
-from conftest import WITH_JIT
-from test_chance import seed_for
 
-from lab2048 import Board, Game, Rules, bulk, chance, lanes, random_games
+from lab2048 import Board, Game, Rules, random_games
+from lab2048.engine import batch as lanes
+from lab2048.engine import random_games as bulk
 from lab2048.game import random_move
+from lab2048.game import randomness as chance
+from tests import naive
+from tests.conftest import WITH_JIT
+from tests.game.test_randomness import seed_for
 
 # every way through the kernels: square or not, lines with a table or without
 COMMON = [(4, 4), (3, 3), (6, 2)] if WITH_JIT else [(2, 2), (3, 2)]

@@ -1,25 +1,18 @@
-"""`lab2048.game` and `lab2048.notation`: rules, boards, games, and what is said of bad ones."""
+"""`lab2048.game` and its notation: rules, boards, games, and what is said of bad ones."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 
-import naive
 import numpy as np
 import pytest
-from conftest import grids
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab2048 import (
-    Board,
-    Direction,
-    Game,
-    Rules,
-    direction_from_image,
-    direction_on_image,
-)
+from lab2048 import Board, Direction, Game, Rules, direction_from_image, direction_on_image
+from tests import naive
+from tests.conftest import grids
 
 
 def as_grid(board):

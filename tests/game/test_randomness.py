@@ -1,4 +1,4 @@
-"""`lab2048.chance`: the words of SplitMix64, and draws that are exactly what they claim to be."""
+"""Randomness: the words of SplitMix64, and draws that are exactly what they claim to be."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab2048 import chance
+from lab2048.game import randomness as chance
 
 words = st.integers(0, chance.MASK64)
 

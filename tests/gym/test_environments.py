@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from lab2048 import Board, Direction, Game, Rules
-from lab2048.env import GameEnv, GameVectorEnv
+from lab2048.gym.environments import GameEnv, GameVectorEnv
 
 ID = "lab2048/Game-v0"
 

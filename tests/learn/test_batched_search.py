@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import naive_zero
 import numpy as np
 import pytest
 
-from lab2048.choice import legal_moves
+from lab2048.engine.packed import ON_IMAGE
 from lab2048.game import Board, Game, Rules
-from lab2048.learn.encoding import (
-    ON_IMAGE,
-    images,
-    planes,
-    ranks,
-    slid,
-    upright,
-)
-from lab2048.learn.forest import Searches
-from lab2048.solve.table import Table
+from lab2048.learn.batched_search import Searches
+from lab2048.learn.encoding import images, planes, ranks, slid, upright
+from lab2048.players.ties import legal_moves
+from lab2048.solver.table import Table
+from tests import naive_zero
 
 
 def boards_of(rules, games=30, seed=0):
@@ -166,8 +160,8 @@ def uniform(boards):
 
 @pytest.fixture(scope="module")
 def small_table(tmp_path_factory):
-    from lab2048.solve.problem import Problem
-    from lab2048.solve.solver import make_table
+    from lab2048.solver.job import make_table
+    from lab2048.solver.problem import Problem
 
     folder = tmp_path_factory.mktemp("tables") / "2x2"
     make_table(Problem.of("2x2"), folder)

@@ -11,20 +11,20 @@ from dataclasses import replace
 from functools import cache
 from itertools import combinations
 
-import naive
-import naive_learn
 import numpy as np
 import pytest
-from conftest import flip
-from networks import cells_of, entry, random_grids, small_settings, stored_example
 from safetensors.numpy import load_file, save_file
 
 from lab2048.game import Board, Rules
-from lab2048.learn.files import FILE, SHIPPED, network_folder, read_facts, write_tensors
-from lab2048.learn.play import NTuple, downgrade
-from lab2048.learn.training import Training
-from lab2048.learn.weights import read_about, read_weights, write_packed, write_weights
-from lab2048.players import make_player
+from lab2048.learn.network_files import FILE, network_folder, read_facts, write_tensors
+from lab2048.learn.ntuple_files import read_about, read_weights, write_packed, write_weights
+from lab2048.learn.ntuple_player import NTuple, downgrade
+from lab2048.learn.td import NTupleLearner
+from lab2048.players.registry import make_player
+from lab2048.players.shipped import SHIPPED
+from tests import naive, naive_learn
+from tests.conftest import flip
+from tests.small_networks import cells_of, entry, random_grids, small_settings, stored_example
 
 slow = pytest.mark.slow
 
@@ -212,7 +212,7 @@ def test_names_of_networks_are_no_paths(name):
 @pytest.fixture(scope="module")
 def trained():
     """A small network for 3x3 that has learnt a little."""
-    training = Training(small_settings(), 1)
+    training = NTupleLearner(small_settings(), 1)
     training.block(1000)
     return training.stored()
 
@@ -300,7 +300,7 @@ def test_tiles_are_downgraded_from_the_largest_that_is_missing():
     ],
 )
 def test_the_networks_of_the_package_play_well(spec, board, games, least):
-    from lab2048.arena import play_games
+    from lab2048.measure.arena import play_games
 
     player = make_player(spec, Rules.parse(board))
     scores = [game.score for game in play_games(player, iter(range(games)), 1, threads=2)]
@@ -328,7 +328,7 @@ class OneByOne(NTuple):
 @slow
 @pytest.mark.parametrize("more", ["off", "auto", "64"])
 def test_games_in_one_kernel_are_those_move_by_move(trained, more, monkeypatch):
-    from lab2048 import arena
+    from lab2048.measure import arena
 
     monkeypatch.setattr(arena, "AT_ONCE", 7)
     found = []
@@ -343,7 +343,7 @@ def test_games_in_one_kernel_are_those_move_by_move(trained, more, monkeypatch):
 @pytest.mark.parametrize(("method", "gamma"), [("state", 1.0), ("otd", 0.9), ("otd", 1.0)])
 def test_networks_of_all_kinds_play_as_they_were_trained(method, gamma):
     settings = small_settings(method, gamma=gamma)
-    training = Training(settings, 1)
+    training = NTupleLearner(settings, 1)
     training.block(300)
     stored = training.stored()
     player, net = NTuple(stored.rules, given=stored, downgrade="off"), naive_net(stored)
@@ -412,7 +412,7 @@ def test_specs_of_the_player(own_home, trained):
     well = max(int(tile) for tile, share in reach.items() if share >= 0.8)
     assert make_player("ntuple:mine", rules).well == well.bit_length() - 1
     before = make_player("ntuple:mine", rules).identity
-    other = Training(small_settings(seed=9), 1)
+    other = NTupleLearner(small_settings(seed=9), 1)
     other.block(10)
     write_weights(network_folder("mine") / FILE, other.stored())
     assert make_player("ntuple:mine", rules).identity != before  # its games are others

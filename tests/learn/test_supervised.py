@@ -9,20 +9,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from conftest import flip
-from networks import random_grids
 
-from lab2048 import cli_neural, data
-from lab2048.arena import play_games
-from lab2048.choice import legal_moves
+from lab2048.data import moves as data
+from lab2048.data.batches import Batch
+from lab2048.engine.packed import ON_IMAGE
 from lab2048.game import Board, Direction, Rules, direction_on_image
-from lab2048.learn import neural, supervised
-from lab2048.learn.encoding import ON_IMAGE, Batch, images, ranks, upright
-from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
-from lab2048.learn.learner import asked, parameters, pick_device, soft_loss
-from lab2048.learn.neural import Loaded, Supervised, count_votes
-from lab2048.learn.supervised import Settings, Training, right_moves, run
-from lab2048.players import make_player
+from lab2048.learn import neural_players as neural
+from lab2048.learn.algorithm import Goal
+from lab2048.learn.encoding import images, ranks, upright
+from lab2048.learn.gradient import asked, parameters, pick_device, soft_loss
+from lab2048.learn.network_files import FILE, network_folder, read_facts, write_tensors
+from lab2048.learn.neural_players import Loaded, Supervised, count_votes
+from lab2048.learn.registry import find_learner
+from lab2048.learn.resume import Asked, Hearing, plan
+from lab2048.learn.supervised import Examples, SupervisedLearner, right_moves
+from lab2048.learn.supervised_settings import SupervisedSettings
+from lab2048.learn.trainer import run
+from lab2048.measure.arena import play_games
+from lab2048.players.registry import make_player
+from lab2048.players.ties import legal_moves
+from tests.conftest import flip
+from tests.small_networks import random_grids
 
 slow = pytest.mark.slow
 FOUR = Rules(4, 4)
@@ -36,14 +43,14 @@ SIZES = {"cnn4": 820_228, "cnn5": 818_074, "cnn5_sym": 875_794, "mlp4": 823_388,
 
 @pytest.mark.parametrize(("name", "size"), SIZES.items())
 def test_networks_have_as_many_weights_as_in_the_study(name, size):
-    model = Settings(FOUR, name).build()
+    model = SupervisedSettings(FOUR, name).build()
     assert parameters(model) == size
     assert model(torch.zeros((3, 16), dtype=torch.int32)).shape == (3, 4)
 
 
 def test_the_board_of_the_study_as_planes():
     board = Board.parse("8192 32 32 4/16384 256 8 2/4096 512 2 ./2048 1024 . 2")
-    model = Settings(FOUR, "cnn4").build()
+    model = SupervisedSettings(FOUR, "cnn4").build()
     found = model.planes(torch.from_numpy(ranks(np.array([board.packed], np.uint64), FOUR)))[0]
     assert found.shape == (16, 4, 4) and found.sum() == 16
     assert found[0].tolist() == [[0] * 4, [0] * 4, [0, 0, 0, 1], [0, 0, 1, 0]]
@@ -67,7 +74,7 @@ def naive_convolution(x, weight, bias, zeros):
 @pytest.mark.parametrize("rules", [FOUR, Rules(3, 2)])
 def test_convolutions_see_what_is_above_and_left(name, rules):
     """In `cnn4` and `cnn5` zeros are put on the left and on the top only."""
-    model = Settings(rules, name, channels=5).build()
+    model = SupervisedSettings(rules, name, channels=5).build()
     board = np.array([Board.parse(random_grids(rules, 1)[0]).packed], np.uint64)
     one = ranks(board, rules)
     x = np.eye(model.planes.eye.shape[0])[one[0]].reshape(rules.rows, rules.cols, -1)
@@ -82,9 +89,9 @@ def test_convolutions_see_what_is_above_and_left(name, rules):
 
 def test_settings_that_make_no_sense():
     with pytest.raises(ValueError, match="there is no network 'cnn6'; did you mean cnn"):
-        Settings(FOUR, "cnn6")
+        SupervisedSettings(FOUR, "cnn6")
     with pytest.raises(ValueError, match="mlp4 has no channels to choose"):
-        Settings(FOUR, "mlp4", channels=3)
+        SupervisedSettings(FOUR, "mlp4", channels=3)
     with pytest.raises(ValueError, match="there is no device 'nonsense' here"):
         pick_device("nonsense")
     with pytest.raises(ValueError, match="there is no device 'cuda:77' here"):
@@ -161,8 +168,8 @@ def test_votes_ties_and_illegal_moves():
 
 def made_up(rules, seed=0):
     """A network with random weights, ready to be asked."""
-    settings = Settings(rules, "cnn4", channels=8, seed=seed)
-    from lab2048.learn.learner import asked
+    settings = SupervisedSettings(rules, "cnn4", channels=8, seed=seed)
+    from lab2048.learn.gradient import asked
 
     return Loaded(asked(settings.build(), rules, CPU), {})
 
@@ -219,13 +226,12 @@ def test_a_thousand_moves_are_learnt_by_heart(tmp_path, name):
     moves = some_moves(rules, 1000)
     _, first = np.unique(moves.boards, return_index=True)  # a board may be met with another move
     moves = data.Moves(*(each[first] for each in moves))
-    settings = Settings(
+    settings = SupervisedSettings(
         rules, name, channels=64 if name == "cnn4" else 0, epochs=60, batch=50, rate=3e-3
     )
-    training = Training(settings, CPU, -(-len(first) // 50))
-    records = run(
-        training, in_memory(moves, 50), tmp_path, tell=print, say=print, look=lambda: None
-    )
+    examples = Examples(len(first), in_memory(moves, 50))
+    training = SupervisedLearner(settings, 1, examples=examples)
+    records = run(training, Goal(60), tmp_path)
     assert len(records) == 60 and records[0]["accuracy"] < 0.6
     assert records[-1]["accuracy"] > 0.99 and records[-1]["loss"] < 0.1
     test = training.test(in_memory(moves, 100)(0))
@@ -255,11 +261,11 @@ def test_soft_shares_ask_nothing_of_illegal_moves():
     rules = Rules(2, 2)
     board = np.array([1], np.uint64)  # a 2 in the first corner
     shares = np.array([[0.0, 0.25, 0.75, 0.0]], np.float32)
-    training = Training(Settings(rules, "cnn4", channels=4, soft=5.0), CPU, 1)
+    training = SupervisedLearner(SupervisedSettings(rules, "cnn4", channels=4, soft=5.0), 1)
     found, wanted = training._ask(board, shares)
     assert (found[0, [0, 3]] < -1e8).all() and (found[0, [1, 2]].abs() < 10).all()
     training._loss(found, wanted).backward()
-    gradient = training.learner.model.last.bias.grad
+    gradient = training.net.model.last.bias.grad
     assert (gradient[[0, 3]] == 0).all() and (gradient[[1, 2]] != 0).all()
 
 
@@ -268,7 +274,7 @@ def test_images_are_learnt_with_their_moves(which):
     rules = Rules(3, 3)
     moves = some_moves(rules, 200)
     given = Batch(moves.boards, np.eye(4, dtype=np.float32)[moves.moves])
-    training = Training(Settings(rules, "cnn4", channels=4, images=which), CPU, 1)
+    training = SupervisedLearner(SupervisedSettings(rules, "cnn4", channels=4, images=which), 1)
     found = training._turned(given, np.random.default_rng(0))
     assert (found.boards != given.boards).mean() > 0.6
     if which == "upright":
@@ -304,18 +310,21 @@ def test_a_network_of_upright_boards_is_asked_about_those():
 def trained(folder, epochs, stop=None, before=None):
     """A small training, perhaps stopped after some batches and gone on with."""
     rules = Rules(3, 3)
-    settings = Settings(rules, "cnn4", channels=4, epochs=epochs, batch=50, images="random")
-    training = Training(settings, CPU, 6)
+    settings = SupervisedSettings(
+        rules, "cnn4", channels=4, epochs=epochs, batch=50, images="random"
+    )
+    examples = Examples(300, in_memory(some_moves(rules, 300, "random"), 50))
+    training = SupervisedLearner(settings, 1, examples=examples)
     if before is not None:
         training.resume(before.facts, before.tensors())
     count = [0]
 
-    def look():
+    def look(share, what):
         count[0] += 1
         training.stopped = count[0] == stop
 
-    moves = some_moves(rules, 300, "random")
-    run(training, in_memory(moves, 50), folder, tell=lambda r: None, say=print, look=look)
+    training.on_progress = look
+    run(training, Goal(epochs), folder)
     return training
 
 
@@ -331,11 +340,14 @@ def test_what_was_stopped_ends_as_if_it_had_not_been(tmp_path):
     losses = [[json.loads(line)["loss"] for line in each] for each in logs]
     assert losses[0] == losses[1] and len(losses[0]) == 3
     with pytest.raises(ValueError, match="it was begun with 6 batches of data, not 7"):
-        Training(part.settings, CPU, 7).check_data(part.facts)
+        SupervisedLearner(part.settings, 1, examples=Examples(350, None)).check_same(part.facts)
     other = tmp_path / "moves.txt"
     other.write_text("other moves\n")
+    settings = replace(part.settings, data=(str(other),))
+    again = SupervisedLearner(settings, 1, examples=part.examples)
+    again.prepare()
     with pytest.raises(ValueError, match="other data"):
-        Training(part.settings, CPU, 6, [other]).check_data(part.facts)
+        again.check_same(part.facts)
 
 
 # -- on disk -----------------------------------------------------------------------------------
@@ -343,7 +355,7 @@ def test_what_was_stopped_ends_as_if_it_had_not_been(tmp_path):
 
 def stored(name, rules, **more):
     """A network on disk that was hardly trained."""
-    training = Training(Settings(rules, "cnn4", channels=4, **more), CPU, 1)
+    training = SupervisedLearner(SupervisedSettings(rules, "cnn4", channels=4, **more), 1)
     write_tensors(network_folder(name) / FILE, "supervised", training.facts, training.tensors())
     return training
 
@@ -352,12 +364,10 @@ def test_what_diverges_is_told_and_not_kept(tmp_path):
     training = trained(tmp_path, 1)
     kept = (tmp_path / FILE).read_bytes()
     with torch.no_grad():
-        training.learner.model.last.bias.fill_(np.nan)
+        training.net.model.last.bias.fill_(np.nan)
     training.settings = replace(training.settings, epochs=2)
-    moves = some_moves(Rules(3, 3), 300, "random")
-    quiet = {"tell": lambda r: None, "say": print, "look": lambda: None}
     with pytest.raises(ValueError, match="the loss is not a number any more; a smaller --rate"):
-        run(training, in_memory(moves, 50), tmp_path, **quiet)
+        run(training, Goal(2), tmp_path)
     assert (tmp_path / FILE).read_bytes() == kept
 
 
@@ -377,20 +387,22 @@ def test_what_is_packed_does_not_go_on(own_home, command, tmp_path):
 def test_what_another_command_has_trained_meanwhile_is_kept(own_home):
     folder = network_folder("a")
     folder.mkdir(parents=True)
-    cli_neural.check_unchanged("a", None)
+    learner = find_learner("supervised")
+    new = plan(learner, Asked({"board": "3x3"}, "a"), 0)
     trained(folder, 1)
     with pytest.raises(ValueError, match="there is a network a already"):
-        cli_neural.check_unchanged("a", None)
-    before = cli_neural.stored("a", True, "supervised", supervised)
-    cli_neural.check_unchanged("a", before)
+        new.begin(None, Hearing())
+    before = plan(learner, Asked({}, "a", resume=True), 0)
+    with pytest.raises(ValueError, match="it needs moves to learn from"):  # all else is right
+        before.begin(None, Hearing())
     os.utime(folder / FILE, ns=(0, before.stamp + 1))
     with pytest.raises(ValueError, match="a was trained by another command meanwhile"):
-        cli_neural.check_unchanged("a", before)
+        before.begin(None, Hearing())
 
 
 def test_a_network_is_asked_about_so_many_boards_at_a_time(monkeypatch):
     rules = Rules(3, 3)
-    model = Settings(rules, "cnn4", channels=4).build()
+    model = SupervisedSettings(rules, "cnn4", channels=4).build()
     player = Supervised(rules, given=Loaded(asked(model, rules, CPU), {}))
     boards = some_moves(rules, 50).boards
     whole = player.values_many(boards, boards)
@@ -404,9 +416,9 @@ def test_a_stored_network_plays_as_it_was(own_home):
     training = stored("a", rules)
     player = make_player("supervised:a", rules)
     boards = some_moves(rules, 100).boards
-    from lab2048.learn.learner import asked
+    from lab2048.learn.gradient import asked
 
-    given = Loaded(asked(training.learner.model, rules, CPU), {})
+    given = Loaded(asked(training.net.model, rules, CPU), {})
     same = Supervised(rules, given=given).values_many(boards, boards)
     assert np.array_equal(player.values_many(boards, boards), same, equal_nan=True)
     assert player.identity != make_player("supervised:a,vote=off", rules).identity
@@ -438,8 +450,8 @@ def test_files_of_other_networks_and_boards(own_home, monkeypatch):
     with pytest.raises(ValueError, match="there is no device 'cuda:9' here"):
         make_player("supervised:a,device=cuda:9", rules)
     path = network_folder("a") / FILE
-    training = Training(Settings(rules, "cnn4", channels=4), CPU, 1)
-    other = Training(Settings(rules, "cnn4", channels=5), CPU, 1)
+    training = SupervisedLearner(SupervisedSettings(rules, "cnn4", channels=4), 1)
+    other = SupervisedLearner(SupervisedSettings(rules, "cnn4", channels=5), 1)
     write_tensors(path, "supervised", training.facts, other.tensors())
     with pytest.raises(ValueError, match="is damaged: its weights are those of another network"):
         make_player("supervised:a", rules)
@@ -451,7 +463,7 @@ def test_files_of_other_networks_and_boards(own_home, monkeypatch):
             path, "supervised", training.facts | {"channels": channels}, training.tensors()
         )
         with monkeypatch.context() as patch:
-            patch.setattr(Settings, "build", sketched(Settings.build))
+            patch.setattr(SupervisedSettings, "build", sketched(SupervisedSettings.build))
             with pytest.raises(ValueError, match=why):
                 make_player("supervised:a", rules)
     write_tensors(path, "supervised", training.facts | {"steps": "x"}, training.tensors())

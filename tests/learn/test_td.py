@@ -4,35 +4,28 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-import naive
-import naive_learn
 import numpy as np
 import pytest
-from conftest import WITH_JIT
-from networks import cells_of, entry, random_grids, small_settings, stored_example
-from numba import types
 
-from lab2048.board import lines
+from lab2048.engine.packed import lines
 from lab2048.game import Board, Game, Rules
-from lab2048.learn.curves import T95, curve, half_width
+from lab2048.learn.algorithm import Goal
+from lab2048.learn.curve import curve
 from lab2048.learn.ntuple import (
     Network,
     blocks,
     named_networks,
     network_kernels,
     new_weights,
-    place,
-    value,
 )
-from lab2048.learn.play import NTuple
-from lab2048.learn.runs import Goal, block_size
-from lab2048.learn.td import learning_kernels
-from lab2048.learn.training import METHODS, Settings, Training
-from lab2048.learn.weights import (
-    read_weights,
-    write_packed,
-    write_weights,
-)
+from lab2048.learn.ntuple_files import read_weights, write_packed, write_weights
+from lab2048.learn.ntuple_player import NTuple
+from lab2048.learn.ntuple_settings import METHODS, NTupleSettings
+from lab2048.learn.td import NTupleLearner, block_size, next_block, pause
+from lab2048.learn.td_kernels import learning_kernels
+from tests import naive, naive_learn
+from tests.conftest import WITH_JIT
+from tests.small_networks import cells_of, entry, random_grids, small_settings, stored_example
 
 slow = pytest.mark.slow
 
@@ -103,7 +96,7 @@ def test_values_are_those_of_dictionaries(board):
     weights = new_weights(network)
     weights[:] = np.random.default_rng(1).normal(size=len(weights)).astype(np.float32)
     net = naive_learn.Net(cells_of(network))
-    value = network_kernels(network, 1, False)["value"]
+    value = network_kernels(network, 1, False).value
     for grid in random_grids(rules, 50):
         for name in net.entries(grid):
             net.weights[name] = weights[entry(network, name)]
@@ -121,12 +114,10 @@ def test_places_are_the_same_without_the_instruction_for_them(board):
     weights = new_weights(network)
     weights[:] = np.random.default_rng(1).normal(size=len(weights)).astype(np.float32)
     kernels = network_kernels(network, 1, False)
-    other = kernels.more("shifted", lean=True, HAS_EXTRACT=False)
-    other.add(place, types.uint64(types.uint64, types.int64))
-    other.add(value, types.float64(types.uint64, types.int64, types.float32[::1]))
+    other = network_kernels(network, 1, False, extract=False)
     for grid in random_grids(rules, 50):
         board = np.uint64(naive.packed(grid))
-        assert other["value"](board, 0, weights) == kernels["value"](board, 0, weights)
+        assert other.value(board, 0, weights) == kernels.value(board, 0, weights)
 
 
 # -- learning ----------------------------------------------------------------------------------
@@ -155,8 +146,8 @@ def test_learning_is_that_of_dictionaries(board, order, method, rule, how):
     gamma = 0.9 if order == "forward" or method == "state" else 1.0
     rate = 0.5
     initial = 40.0 if method.startswith("o") else None
-    training = Training(
-        Settings(rules, network, method, rate, initial, gamma, order=order, seed=3), 1
+    training = NTupleLearner(
+        NTupleSettings(rules, network, method, rate, initial, gamma, order=order, seed=3), 1
     )
     results = np.concatenate([training.block(4), training.block(2)])
     net = naive_learn.Net(cells_of(network), rule == "q", initial or 0.0)
@@ -185,7 +176,7 @@ def test_the_update_of_one_move_by_hand():
     # 2x2, the whole board as its tuple: a value is the sum of 8 weights. The two halves of the
     # update of one afterstate, "4 . / 2 .", whose target is 10: none of its images are equal, so
     # each of 8 weights takes 0.8 / 8 * 10 = 1.0, and the value is 8; then 0.8 / 8 * 2 = 0.2.
-    from lab2048.learn.td import Lesson
+    from lab2048.learn.td_kernels import Lesson
 
     rules = Rules(2, 2)
     network = Network.of("0123", rules)
@@ -193,15 +184,15 @@ def test_the_update_of_one_move_by_hand():
     weights = new_weights(network)
     lesson = Lesson(0.8 / 8, 0.0, 1.0, 0.0)
     board = np.uint64(Board.parse("4 . / 2 .").packed)
-    kernels["correct"](board, 0, 10.0, lesson, weights)
+    kernels.correct(board, 0, 10.0, lesson, weights)
     assert np.count_nonzero(weights) == 8 and weights.max() == weights[0x0102] == 1.0
-    kernels["correct"](board, 0, 10.0, lesson, weights)
+    kernels.correct(board, 0, 10.0, lesson, weights)
     assert weights[0x0102] == pytest.approx(1.2) and weights[0x2010] == weights[0x0102]
     # "2 . / . ." has 4 different images, each looked up twice and so changed twice
     corner = np.uint64(Board.parse("2 . / . .").packed)
-    kernels["correct"](corner, 0, 10.0, lesson, weights)
+    kernels.correct(corner, 0, 10.0, lesson, weights)
     assert weights[0x0001] == pytest.approx(2.0)
-    assert kernels["value"](corner, 0, weights) == pytest.approx(16.0)
+    assert kernels.value(corner, 0, weights) == pytest.approx(16.0)
 
 
 @slow
@@ -210,15 +201,15 @@ def test_exploring_is_any_legal_move_with_its_chance():
     kernels = learning_kernels(Network.of("0123", rules), "q", False, False)
     board = np.uint64(Board.parse("2 2 / 4 .").packed)  # right, down, left
     words = np.random.default_rng(3).integers(0, 2**64, 30_000, np.uint64)
-    moves = [kernels["explore"](board, word, 2, 0.3) for word in words]
+    moves = [kernels.explore(board, word, 2, 0.3) for word in words]
     shares = np.bincount(moves, minlength=4) / len(moves)
     assert shares == pytest.approx([0.0, 0.1, 0.8, 0.1], abs=0.01)
-    assert {kernels["explore"](board, word, 2, 0.0) for word in words[:100]} == {2}
+    assert {kernels.explore(board, word, 2, 0.0) for word in words[:100]} == {2}
 
 
 @slow
 def test_rates_of_temporal_coherence_are_between_0_and_1():
-    training = Training(small_settings("tc"), 1)
+    training = NTupleLearner(small_settings("tc"), 1)
     training.block(2000)
     records = training.weights.reshape(-1, 4)
     seen = records[records[:, 3] > 0]
@@ -231,9 +222,9 @@ def settled(rules, network, method, steps, **more):
     """A training whose rate is lowered step by step, so that the noise goes."""
     training = None
     for number, (rate, games) in enumerate(steps):
-        settings = Settings(rules, network, method, rate, seed=number, **more)
+        settings = NTupleSettings(rules, network, method, rate, seed=number, **more)
         before = training
-        training = Training(settings, 1)
+        training = NTupleLearner(settings, 1)
         if before is not None:
             training.weights = before.weights
         training.block(games)
@@ -247,10 +238,9 @@ MORE = [(0.1, 2_000_000), (0.02, 250_000), (0.004, 250_000)]
 @slow
 @pytest.mark.parametrize(("board", "steps"), [("2x2", FEWER), ("3x2", MORE)], ids=["2x2", "3x2"])
 def test_td_finds_the_exact_values_of_afterstates(board, steps, made):
-    from lab2048.learn.truth import distance
-    from lab2048.solve.problem import Problem
-    from lab2048.solve.solver import make_table
-    from lab2048.solve.table import Table
+    from lab2048.solver.job import make_table
+    from lab2048.solver.problem import Problem
+    from lab2048.solver.table import Table
 
     folder = made
     if board == "2x2":
@@ -260,9 +250,9 @@ def test_td_finds_the_exact_values_of_afterstates(board, steps, made):
     network = Network.of(SMALL[board], rules)
     high = 550.0 if board == "3x2" else 100.0  # above the best, so that all is tried
     training = settled(rules, network, "otd", steps, initial=high, order="forward")
-    value = network_kernels(network, 1, False)["value"]
+    value = network_kernels(network, 1, False).value
     with Table(folder) as table:
-        found = distance(training, table)["exact"]
+        found = training.measure(table)["exact"]
         assert found["share"] > 0.99
         assert found["error"] < 0.01 * found["mean"]
         # afterstates that almost every game comes to, one by one
@@ -275,9 +265,9 @@ def test_td_finds_the_exact_values_of_afterstates(board, steps, made):
 
 @slow
 def test_q_learning_finds_the_exact_q(made):
-    from lab2048.solve.problem import Problem
-    from lab2048.solve.solver import make_table
-    from lab2048.solve.table import Table
+    from lab2048.solver.job import make_table
+    from lab2048.solver.problem import Problem
+    from lab2048.solver.table import Table
 
     rules = Rules(2, 2)
     folder = made.parent / "2x2q"
@@ -300,7 +290,9 @@ def test_every_method_learns_on_3x3(method):
     order = "forward" if method in ("q", "state") else "backward"
     initial = 500.0 if method.startswith("o") else None
     network = Network.of(SMALL["3x3"], rules)
-    training = Training(Settings(rules, network, method, initial=initial, order=order), 1)
+    training = NTupleLearner(
+        NTupleSettings(rules, network, method, initial=initial, order=order), 1
+    )
     first = training.block(50)[:, 0].mean()
     training.block(4000)
     training.enter(0.95)
@@ -312,7 +304,7 @@ def test_every_method_learns_on_3x3(method):
 @slow
 def test_a_short_training_on_4x4_reaches_its_score():
     rules = Rules(4, 4)
-    training = Training(Settings(rules, Network.of("4x6", rules), "tc", seed=1), 1)
+    training = NTupleLearner(NTupleSettings(rules, Network.of("4x6", rules), "tc", seed=1), 1)
     training.block(1000)
     assert training.block(1000)[:, 0].mean() > 18_000  # 20,400 when it was written
 
@@ -324,21 +316,21 @@ def test_a_short_training_on_4x4_reaches_its_score():
 @pytest.mark.parametrize("method", ["td", "tc", "td+tc", "q"])
 def test_one_thread_repeats_itself_and_resumes_bit_for_bit(own_home, method):
     settings = small_settings(method, epsilon=0.1 if method == "q" else 0.0)
-    whole, path = Training(settings, 1), own_home / "x.safetensors"
+    whole, path = NTupleLearner(settings, 1), own_home / "x.safetensors"
     first = whole.block(100)
     whole.enter(0.9)
     second = whole.block(100)
     whole.block(100)
     assert first.tobytes() != second.tobytes()
-    parts = Training(settings, 1)
+    parts = NTupleLearner(settings, 1)
     for number, games in enumerate((64, 36, 100, 7, 93)):
         if number == 2:
             parts.enter(0.9)
         parts.block(games)
         write_weights(path, parts.stored())
         stored = read_weights(path, learning=True)
-        assert Settings.from_facts(stored.facts) == settings
-        parts = Training.resumed(stored, 1)
+        assert NTupleSettings.from_facts(stored.facts) == settings
+        parts = NTupleLearner.resumed(stored, 1)
     assert parts.weights.tobytes() == whole.weights.tobytes()
     assert (parts.games, parts.moves) == (whole.games, whole.moves) == (300, whole.moves)
 
@@ -347,15 +339,15 @@ def test_one_thread_repeats_itself_and_resumes_bit_for_bit(own_home, method):
 def test_what_is_packed_does_not_go_on(own_home, method):
     path = own_home / "x.safetensors"
     stored = stored_example(1 if method == "td" else 4, method=method)
-    assert Training.resumed(stored, 1).games == 10
+    assert NTupleLearner.resumed(stored, 1).games == 10
     write_packed(path, stored, 1.0)
     with pytest.raises(ValueError, match="cannot go on learning: it is packed"):
-        Training.resumed(read_weights(path, learning=True), 1)
+        NTupleLearner.resumed(read_weights(path, learning=True), 1)
 
 
 @slow
 def test_threads_share_the_weights():
-    training = Training(small_settings("td"), 2)
+    training = NTupleLearner(small_settings("td"), 2)
     for trail in training._trails:
         trail.boards[0] = 0
     results = training.block(2000)
@@ -366,7 +358,7 @@ def test_threads_share_the_weights():
 
 @slow
 def test_the_second_phase_goes_on_with_the_weights_of_the_first():
-    training = Training(small_settings("td+tc"), 1)
+    training = NTupleLearner(small_settings("td+tc"), 1)
     training.block(100)
     before = training.weights.copy()
     training.enter(0.5)
@@ -395,55 +387,50 @@ def test_the_second_phase_goes_on_with_the_weights_of_the_first():
 def test_bad_settings_are_refused(change, said):
     rules = Rules(3, 3)
     with pytest.raises(ValueError, match=said):
-        Settings(rules, Network.of("012", rules), **{"order": "backward", **change})
+        NTupleSettings(rules, Network.of("012", rules), **{"order": "backward", **change})
 
 
 def test_settings_have_usual_values():
     rules = Rules(3, 3)
     network = Network.of("012", rules)
-    assert Settings(rules, network, "otd").initial == 2500.0
-    assert Settings(rules, network, "td").initial == 0.0
-    assert Settings(rules, network, "q").order == "forward"
-    assert Settings(rules, network).order == "forward"
+    assert NTupleSettings(rules, network, "otd").initial == 2500.0
+    assert NTupleSettings(rules, network, "td").initial == 0.0
+    assert NTupleSettings(rules, network, "q").order == "forward"
+    assert NTupleSettings(rules, network).order == "forward"
     large = Rules(4, 4)
-    assert Settings(large, Network.of("4x6", large)).order == "backward"
-    assert Settings(large, Network.of("4x6", large), "q").order == "forward"
-    assert isinstance(Settings(rules, network, gamma=1, rate=1).rate, float)
+    assert NTupleSettings(large, Network.of("4x6", large)).order == "backward"
+    assert NTupleSettings(large, Network.of("4x6", large), "q").order == "forward"
+    assert isinstance(NTupleSettings(rules, network, gamma=1, rate=1).rate, float)
 
 
 def test_blocks_and_goals():
-    training = namedtuple("Training", "games seconds")
-    goal = Goal(games=1000)
+    training = namedtuple("Training", "reached seconds")
+    goal = Goal(1000)
     assert goal.share(training(250, 0.0)) == 0.25
-    assert goal.next_block(training(250, 0.0), 100) == 50
-    assert goal.next_block(training(950, 0.0), 100) == 50
-    assert Goal(games=10**6).next_block(training(0, 0.0), 0) == 1000
-    assert Goal(games=10**6).next_block(training(2000, 0.0), 0) == 3000
+    assert next_block(250, 100, goal) == 50
+    assert next_block(950, 100, goal) == 50
+    assert next_block(0, 0, Goal(10**6)) == 1000
+    assert next_block(2000, 0, Goal(10**6)) == 3000
     assert Goal(seconds=60.0).share(training(5, 30.0)) == 0.5
-    assert block_size(None, Goal(games=1_000_000), False) == 10_000
-    assert block_size(None, Goal(games=1_000_000), True) == 100_000
-    assert Goal(games=5000).pause(training(4000, 0.0)) == 4500  # the second phase begins there
-    assert Goal(games=5000).pause(training(4500, 0.0)) == 5500
-    assert block_size("log", goal, False) == 0
+    assert block_size(small_settings(), Goal(1_000_000)) == 10_000
+    assert block_size(small_settings(), Goal(1_000_000, measured=True)) == 100_000
+    assert pause(4000, Goal(5000)) == 4500  # the second phase begins there
+    assert pause(4500, Goal(5000)) == 5500
+    assert block_size(small_settings(block="log"), goal) == 0
+    assert block_size(small_settings(block="2k"), goal) == 2000
     with pytest.raises(ValueError, match="a block is a number of games, or log"):
-        block_size("often", goal, False)
+        small_settings(block="often")
 
 
-def test_curves_have_the_intervals_of_student():
-    from scipy import stats
-
-    for n in range(2, len(T95) + 2):
-        assert T95[n - 2] == pytest.approx(stats.t.ppf(0.975, n - 1), abs=1e-3)
-    values = [3.0, 4.0, 8.0]
-    ends = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
-    assert half_width(values) == pytest.approx((ends[1] - ends[0]) / 2, rel=1e-3)
+def test_a_curve_is_the_mean_of_its_runs_where_all_have_one():
     logs = [[{"games": g, "mean": m * g} for g in (10, 20)] for m in (1, 2)]
+    logs[0].append({"games": 30, "mean": 1.0})
     assert [(p.games, p.mean) for p in curve(logs)] == [(10, 15.0), (20, 30.0)]
-    assert np.isnan(half_width([1.0]))
+    assert curve(logs)[0].half == pytest.approx(63.53102)  # 12.7062 * 10 / 2
 
 
 def test_lines_hold_slides_and_rewards():
-    from lab2048.board import OVERFLOW, table
+    from lab2048.engine.packed import OVERFLOW, table
 
     for length in (2, 3, 4) if WITH_JIT else (2,):
         n = 16**length

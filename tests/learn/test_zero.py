@@ -9,29 +9,30 @@ import numpy as np
 import pytest
 import torch
 
-from lab2048.arena import play_games
-from lab2048.choice import legal_moves
+from lab2048.data.batches import soft_shares
+from lab2048.engine.batch import next_words
 from lab2048.game import Board, Game, Rules
-from lab2048.lanes import next_words
-from lab2048.learn.encoding import soft_shares, upright
-from lab2048.learn.files import FILE, network_folder, read_facts, write_tensors
-from lab2048.learn.learner import asked, inputs, parameters
-from lab2048.learn.neural import Loaded, Zero
+from lab2048.learn.encoding import upright
+from lab2048.learn.gradient import asked, inputs, parameters
+from lab2048.learn.network_files import FILE, network_folder, read_facts, write_tensors
+from lab2048.learn.neural_players import Loaded, Zero
+from lab2048.learn.replay_buffer import Replay
+from lab2048.learn.residual import Bins, frozen, largest_score
 from lab2048.learn.selfplay import (
-    PRESETS,
     Lessons,
     SelfPlay,
-    Settings,
     Steps,
     choose,
     lessons_of,
     returns,
     untried,
 )
-from lab2048.learn.tower import Bins, frozen, largest_score
-from lab2048.learn.zero import Replay, Training
-from lab2048.players import make_player
-from lab2048.solve.policy import evaluate_policy
+from lab2048.learn.zero import ZeroLearner
+from lab2048.learn.zero_settings import PRESETS, ZeroSettings
+from lab2048.measure.arena import play_games
+from lab2048.players.registry import make_player
+from lab2048.players.ties import legal_moves
+from lab2048.solver.exact_value import evaluate_policy
 
 slow = pytest.mark.slow
 CPU = torch.device("cpu")
@@ -39,7 +40,7 @@ TINY = {"games": 8, "buffer": 500, "batch": 16, "simulations": 4}
 
 
 def tiny(rules=None, **more):
-    return Settings.of(rules or Rules(2, 2), "tiny", **{**TINY, **more})
+    return ZeroSettings.of(rules or Rules(2, 2), "tiny", **{**TINY, **more})
 
 
 # -- the network -------------------------------------------------------------------------------
@@ -47,7 +48,7 @@ def tiny(rules=None, **more):
 
 def test_the_network_of_the_paper():
     """Ten blocks of two layers and the first one; a layer and a linear one for each head."""
-    settings = Settings.of(Rules(3, 3), "paper")
+    settings = ZeroSettings.of(Rules(3, 3), "paper")
     assert (settings.blocks, settings.channels, settings.rate) == (10, 128, 3e-4)
     model = settings.build()
     layer = 128 * 128 * 9 + 2 * 128
@@ -56,17 +57,17 @@ def test_the_network_of_the_paper():
     assert parameters(model) == first + 20 * layer + heads
     logits, worths = model(torch.zeros((5, 9), dtype=torch.int32))
     assert logits.shape == (5, 4) and worths.shape == (5, 2, 96)
-    numbers = Settings.of(Rules(3, 3), "paper", bins=0).build()
+    numbers = ZeroSettings.of(Rules(3, 3), "paper", bins=0).build()
     assert parameters(model) - parameters(numbers) == (9 * 128 + 1) * 2 * 95
     assert set(PRESETS) == {"tiny", "small", "paper", "zhou"}
     with pytest.raises(ValueError, match="there is no preset 'smal'; did you mean small"):
-        Settings.of(Rules(3, 3), "smal")
+        ZeroSettings.of(Rules(3, 3), "smal")
 
 
 @pytest.mark.parametrize("bins", [0, 96])
 def test_a_frozen_network_says_the_same(bins):
     rules = Rules(3, 3)
-    model = Settings.of(rules, "tiny", bins=bins).build()
+    model = ZeroSettings.of(rules, "tiny", bins=bins).build()
     boards = np.array([Game(rules, 1, index=k).board.packed for k in range(50)], np.uint64)
     model.train()
     for _ in range(3):
@@ -110,7 +111,7 @@ def test_a_network_of_bins_learns_the_mean_of_what_it_is_told():
 def test_the_largest_score_is_that_of_a_full_chain():
     assert largest_score(Rules(2, 2)) == sum(4 * 2**k * (k + 1) for k in range(4))
     for rules in (Rules(2, 2), Rules(3, 3)):
-        model = Settings.of(rules, "small").build().eval()
+        model = ZeroSettings.of(rules, "small").build().eval()
         with torch.no_grad():
             first = model.values(model(torch.zeros((1, rules.cells), dtype=torch.int32))[1])
         assert (first.abs() < 0.01 * largest_score(rules)).all()  # a new network expects little
@@ -325,16 +326,16 @@ def test_the_ring_keeps_the_last_positions():
 
 @slow
 def test_what_is_stored_goes_on_as_if_nothing_had_happened(tmp_path):
-    from lab2048.learn.files import read_tensors
+    from lab2048.learn.network_files import read_tensors
     from lab2048.learn.zero import FACTS
 
-    whole, part = (Training(tiny(horizon=3), CPU, threads=2) for _ in range(2))
+    whole, part = (ZeroLearner(tiny(horizon=3), threads=2) for _ in range(2))
     for _ in range(5):
         whole.chunk(0.3)
     for _ in range(2):
         part.chunk(0.3)
     write_tensors(tmp_path / FILE, "zero", part.facts, part.tensors())
-    again = Training(part.settings, CPU, threads=2)
+    again = ZeroLearner(part.settings, threads=2)
     again.resume(*read_tensors(tmp_path / FILE, "zero", FACTS))
     for _ in range(3):
         again.chunk(0.3)
@@ -345,7 +346,7 @@ def test_what_is_stored_goes_on_as_if_nothing_had_happened(tmp_path):
 
 @slow
 def test_values_mean_the_same_in_points_when_the_scale_changes():
-    training = Training(tiny(bins=0), CPU)
+    training = ZeroLearner(tiny(bins=0), threads=1)
     training.usual = 100.0
     training._rescale()
     boards = np.array([Game(Rules(2, 2), 1, index=k).board.packed for k in range(9)], np.uint64)
@@ -359,7 +360,7 @@ def test_values_mean_the_same_in_points_when_the_scale_changes():
 @slow
 @pytest.mark.parametrize("calls", [1, 17, 60])
 def test_what_is_stopped_while_it_plays_is_as_before(monkeypatch, calls):
-    training = Training(tiny(horizon=3), CPU, threads=2)
+    training = ZeroLearner(tiny(horizon=3), threads=2)
     training.chunk(0.1)
     facts, tensors = training.facts, training.tensors()
     tensors = {name: tensor.copy() for name, tensor in tensors.items()}
@@ -378,7 +379,7 @@ def test_what_is_stopped_while_it_plays_is_as_before(monkeypatch, calls):
 
 @slow
 def test_weights_that_are_taken_back_mean_the_same_in_points(monkeypatch):
-    training = Training(tiny(gate=1, bins=0), CPU)
+    training = ZeroLearner(tiny(gate=1, bins=0), threads=1)
     monkeypatch.setattr(SelfPlay, "play_out", lambda self, network: [9])
     training.usual = 100.0
     training._rescale()
@@ -394,21 +395,23 @@ def test_weights_that_are_taken_back_mean_the_same_in_points(monkeypatch):
 
 @slow
 def test_weights_are_kept_only_if_the_median_is_better(monkeypatch):
-    training = Training(tiny(gate=1), CPU)
+    training = ZeroLearner(tiny(gate=1), threads=1)
     scores = iter([[10, 20, 30], [10, 15, 99], [10, 21, 22]])
     monkeypatch.setattr(SelfPlay, "play_out", lambda self, network: next(scores))
     kept = []
     for _ in range(3):
         training.chunk(0.0)
-        kept.append(training.learner.tensors()["model.moves.weight"].copy())
+        kept.append(training.net.tensors()["model.moves.weight"].copy())
     assert training.best.median == 21 and training.best.scale == training.scale
     assert np.array_equal(kept[0], kept[1]) and not np.array_equal(kept[1], kept[2])
 
 
 @slow
 def test_zhou_plays_whole_games_without_drawing():
-    settings = Settings.of(Rules(2, 2), "zhou", simulations=10, games=4, channels=8, blocks=1)
-    assert Settings.from_facts(json.loads(json.dumps(settings.facts, allow_nan=False))) == settings
+    settings = ZeroSettings.of(Rules(2, 2), "zhou", simulations=10, games=4, channels=8, blocks=1)
+    assert (
+        ZeroSettings.from_facts(json.loads(json.dumps(settings.facts, allow_nan=False))) == settings
+    )
     assert (
         settings.at(0.0)[0] == 0.0
         and settings.trace == 1.0
@@ -428,7 +431,9 @@ def exactly(training):
 @slow
 def test_self_play_gets_better():
     """On 2x2 perfect play is worth 66.1, and a network that knows nothing about half of it."""
-    training = Training(Settings.of(Rules(2, 2), "tiny", simulations=10, games=32), CPU)
+    training = ZeroLearner(
+        ZeroSettings.of(Rules(2, 2), "tiny", simulations=10, games=32), threads=1
+    )
     before = exactly(training)
     for k in range(40):
         training.chunk(k / 40)
@@ -440,7 +445,7 @@ def test_self_play_gets_better():
 
 
 def stored(name, rules, **more):
-    training = Training(tiny(rules, **more), CPU)
+    training = ZeroLearner(tiny(rules, **more), threads=1)
     training.scale = 50.0
     write_tensors(network_folder(name) / FILE, "zero", training.facts, training.tensors())
     return training
@@ -509,15 +514,15 @@ def test_the_player_and_its_network(own_home):
 def test_a_network_is_as_large_as_its_file(own_home, monkeypatch, command, changed, why):
     """It is sketched and compared with the tensors in the file before it is made."""
     rules = Rules(2, 2)
-    training = Training(tiny(rules), CPU)
+    training = ZeroLearner(tiny(rules), threads=1)
     write_tensors(network_folder("a") / FILE, "zero", training.facts | changed, training.tensors())
-    build = Settings.build
+    build = ZeroSettings.build
 
     def sketch(settings):
         assert torch.get_default_device().type == "meta"
         return build(settings)
 
-    monkeypatch.setattr(Settings, "build", sketch)
+    monkeypatch.setattr(ZeroSettings, "build", sketch)
     with pytest.raises(ValueError, match=f"is damaged: {why}"):
         make_player("zero:a", rules)
     code, _, error = command("train", "zero", "--out", "a", "--resume", "--moves", "10")
@@ -537,7 +542,7 @@ def test_a_network_is_as_large_as_its_file(own_home, monkeypatch, command, chang
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_told(own_home, command, facts, tensors, why):
-    training = Training(tiny(), CPU)
+    training = ZeroLearner(tiny(), threads=1)
     changed = {n: t for n, t in (training.tensors() | tensors).items() if t is not None}
     write_tensors(network_folder("a") / FILE, "zero", training.facts | facts, changed)
     code, _, error = command("train", "zero", "--out", "a", "--resume", "--moves", "10")
@@ -636,7 +641,7 @@ def test_a_table_to_measure_against_has_to_be_there(command, own_home):
 
 @slow
 def test_bench_prints_every_figure(command, monkeypatch):
-    from lab2048 import bench_neural
+    from lab2048.bench import neural as bench_neural
 
     monkeypatch.setattr(bench_neural, "BOARD", Rules(2, 2))
     monkeypatch.setattr(bench_neural, "PRESETS", ("tiny",))

@@ -11,26 +11,23 @@ import numpy as np
 import pytest
 
 from lab2048 import Board, Game, Rules, random_games
-from lab2048 import arena as arena_module
-from lab2048.arena import journal_path, play_games, play_match, record_of, retrace
-from lab2048.custom import Custom
-from lab2048.measure import (
+from lab2048.game.record import Record, RecordError, read_records, write_records
+from lab2048.measure import arena as arena_module
+from lab2048.measure.arena import journal_path, play_games, play_match, record_of, retrace
+from lab2048.measure.figures import (
     against_table,
-    clustered_interval,
     compare,
-    evaluate,
     judge,
-    mean_interval,
-    share_interval,
+    measure,
     summarise,
 )
-from lab2048.player import PlayerError
-from lab2048.players import make_player
-from lab2048.records import Record, RecordError, read_records, write_records
-from lab2048.solve.policy import evaluate_policy
-from lab2048.solve.problem import Problem
-from lab2048.solve.solver import make_table
-from lab2048.solve.table import open_table
+from lab2048.players.custom import Custom
+from lab2048.players.player import PlayerError
+from lab2048.players.registry import make_player
+from lab2048.solver.exact_value import evaluate_policy
+from lab2048.solver.job import make_table
+from lab2048.solver.problem import Problem
+from lab2048.solver.tables import open_table
 
 RULES = Rules(3, 2)
 SPECS = [
@@ -289,30 +286,6 @@ def test_the_interval_of_a_sampled_mean_covers_the_exact_mean():
         assert low < evaluate_policy(player).value < high
 
 
-def test_intervals():
-    assert mean_interval([5.0]) is None
-    rng = np.random.default_rng(1)
-    data = rng.normal(10, 2, 400)
-    low, high = mean_interval(data)
-    assert low == pytest.approx(data.mean() - 1.96 * 0.1, abs=0.03)
-    assert high == pytest.approx(data.mean() + 1.96 * 0.1, abs=0.03)
-    assert share_interval(0, 10) == [0.0, pytest.approx(0.27753, abs=1e-4)]
-    assert share_interval(10, 10) == [pytest.approx(0.72247, abs=1e-4), 1.0]
-    assert share_interval(5, 20) == pytest.approx([0.11186, 0.46870], abs=1e-4)
-
-
-def test_moves_of_the_same_game_count_as_one():
-    rng = np.random.default_rng(3)
-    right = rng.random(400) < 0.3
-    low, high = clustered_interval(np.arange(400), right)
-    half = 1.96 * (right.mean() * (1 - right.mean()) / 399) ** 0.5
-    assert [low, high] == pytest.approx([right.mean() - half, right.mean() + half])
-    many = clustered_interval(np.repeat(np.arange(400), 25), np.repeat(right, 25))
-    assert many == pytest.approx([low, high])
-    assert clustered_interval(np.arange(10), np.ones(10, bool)) == share_interval(10, 10)
-    assert clustered_interval(np.zeros(10, int), right[:10]) is None
-
-
 @pytest.mark.slow
 def test_a_table_of_another_game_is_refused(tmp_path):
     make_table(Problem.of("2x2", gamma=0.5), tmp_path / "table")
@@ -321,7 +294,7 @@ def test_a_table_of_another_game_is_refused(tmp_path):
         open_table(tmp_path / "table") as other,
         pytest.raises(ValueError, match="the games are scored on 2x2"),
     ):
-        evaluate(player, 5, table=other)
+        measure(player, 5, table=other)
 
 
 def test_a_player_that_makes_no_move_ends_the_match():

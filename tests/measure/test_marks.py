@@ -7,15 +7,16 @@ import warnings
 import numpy as np
 import pytest
 
-from lab2048.analysis import as_json, opinion
 from lab2048.game import Board, Direction, Game, Rules
-from lab2048.marks import ERRORS, MARKS, count_marks, error_of, mark, settle
-from lab2048.players import make_player
-from lab2048.records import Record
-from lab2048.review import review, summary, usual_judge
-from lab2048.solve.problem import Problem
-from lab2048.solve.solver import make_table
-from lab2048.solve.table import Table, open_table
+from lab2048.game.record import Record
+from lab2048.measure.marks import ERRORS, MARKS, count_marks, error_of, mark, settle
+from lab2048.measure.positions import opinion, probed
+from lab2048.measure.review import review, summary, usual_judge
+from lab2048.players.registry import make_player
+from lab2048.solver.job import make_table
+from lab2048.solver.problem import Problem
+from lab2048.solver.table import Table
+from lab2048.solver.tables import open_table
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_a_loss_that_nobody_can_see_is_none(table):
 @pytest.mark.slow
 def test_moves_of_a_position_have_the_marks_of_the_table(table):
     board = Board.parse("2 2 / 4 . / 2 4")
-    found = as_json(board, Rules(3, 2), table)["moves"]
+    found = probed(board, Rules(3, 2), table).as_json()["moves"]
     assert found["right"]["mark"] is not None
     for name, move in found.items():
         exact = table.moves(board).get(Direction[name.upper()])
@@ -80,7 +81,7 @@ def test_chances_are_marked_by_their_share(own_home):
             game.play(game.board.legal_moves[-1])
         found = review(Record.of(game, "me"), chances)
         assert found.exact and found.unit == "of the chance to make 16"
-        assert "points" not in " ".join(found.facts(Record.of(game, "me")))
+        assert "points" not in " ".join(found.facts())
     assert error_of(make_player("optimal:objective=reach:16", Rules(2, 2))) is None
 
 
@@ -165,12 +166,12 @@ def test_losses_add_up_only_where_they_are_exact(record, table):
     assert exact.exact and not exact.caveat
     losses = sum(step.regret for step in exact.steps)
     assert losses > 0 and summary(exact.steps)["loss"] == pytest.approx(losses)
-    assert any("points" in fact for fact in exact.facts(record))
+    assert any("points" in fact for fact in exact.facts())
     other = review(record, make_player("expectimax:depth=2", record.rules))
     assert not other.exact and "not known" in other.caveat
     assert summary(other.steps)["loss"] is None
     assert {step.loss for step in other.steps} == {None}
-    assert not any("points" in fact for fact in other.facts(record))
+    assert not any("points" in fact for fact in other.facts())
 
 
 @pytest.mark.slow

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from lab2048 import Board, Rules
-from lab2048.custom import load
-from lab2048.learn.neural import Loaded, Neural
-from lab2048.player import PlayerError
-from lab2048.players import PLAYERS, make_player, player_class
-from lab2048.search.expectimax import Expectimax
+from lab2048.learn.neural_players import Loaded, Neural
+from lab2048.players.custom import load
+from lab2048.players.expectimax import Expectimax
+from lab2048.players.player import PlayerError
+from lab2048.players.registry import PLAYERS, make_player, player_class
 
 RULES = Rules(3, 2)
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 
-import naive
-import naive_search
 import numpy as np
 import pytest
-from conftest import WITH_JIT
 
-from lab2048 import Board, Direction, Rules, direction_on_image, time_limit
-from lab2048.choice import pick
+from lab2048 import Board, Direction, Rules, direction_on_image
 from lab2048.game import Game, random_move
-from lab2048.players import make_player
-from lab2048.search import heuristics
-from lab2048.search.heuristics import HEURISTICS, ROWS, ROWS_DEAD, SHAPE, SHAPE_DEAD, SHAPE_EDGE
+from lab2048.players import heuristics, time_limit
+from lab2048.players.heuristics import HEURISTICS, ROWS, ROWS_DEAD, SHAPE, SHAPE_DEAD, SHAPE_EDGE
+from lab2048.players.registry import make_player
+from lab2048.players.ties import pick
+from tests import naive, naive_search
+from tests.conftest import WITH_JIT
 
 NAIVE = {
     "rows": naive_search.rows(

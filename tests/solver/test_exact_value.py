@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import naive_search
 import numpy as np
 import pytest
-from conftest import WITH_JIT
 
 from lab2048 import Rules
-from lab2048.custom import Custom
-from lab2048.measure import ages_of
-from lab2048.player import PlayerError
-from lab2048.players import make_player
-from lab2048.solve import policy
-from lab2048.solve.policy import evaluate_policy
-from lab2048.solve.problem import Problem
-from lab2048.solve.solver import make_table
-from lab2048.solve.table import open_table
+from lab2048.measure.figures import ages_of
+from lab2048.players.custom import Custom
+from lab2048.players.player import PlayerError
+from lab2048.players.registry import make_player
+from lab2048.solver import exact_value as policy
+from lab2048.solver.exact_value import evaluate_policy
+from lab2048.solver.job import make_table
+from lab2048.solver.problem import Problem
+from lab2048.solver.tables import open_table
+from tests import naive_search
+from tests.conftest import WITH_JIT
 
 slow = pytest.mark.slow
 POLICIES = {

@@ -6,25 +6,25 @@ import threading
 import time
 from fractions import Fraction
 
-import naive
 import numpy as np
 import pytest
-from conftest import WITH_JIT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab2048.board import pairs
-from lab2048.board import table as slides
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import pairs
+from lab2048.engine.packed import table as slides
 from lab2048.game import Board
-from lab2048.jit import U, kernel
-from lab2048.solve import crew as crew_module
-from lab2048.solve import keys as keys_module
-from lab2048.solve.crew import Crew
-from lab2048.solve.expand import BLOCK, WIN, moves_kernel
-from lab2048.solve.layers import Enumeration, Mover, afterstates
-from lab2048.solve.problem import Problem
-from lab2048.solve.solver import make_table
-from lab2048.solve.table import open_table
+from lab2048.solver import keys as keys_module
+from lab2048.solver import threads as crew_module
+from lab2048.solver.enumeration import Enumeration, Mover, afterstates
+from lab2048.solver.job import make_table
+from lab2048.solver.problem import Problem
+from lab2048.solver.successors import BLOCK, WIN, moves_kernel
+from lab2048.solver.tables import open_table
+from lab2048.solver.threads import Crew
+from tests import naive
+from tests.conftest import WITH_JIT
 
 PUBLISHED = {
     # states, afterstates, largest age, value of 2+2 cut to one decimal
@@ -164,7 +164,7 @@ def find_all(keys, words):
 
     @kernel("int64(uint64[::1], uint64[::1], float64[::1], float64[::1], int64[::1])")
     def find_block(keys, words, floats, out, missed):
-        return keys_module.find(keys, 0, len(keys), words, floats, out, missed)
+        return keys_module.find(keys, 0, len(keys), words, floats, out, missed, 1.0)
 
     out, missed, lost = np.empty(len(keys)), np.empty(BLOCK, np.int64), 0
     for start in range(0, len(keys), BLOCK):
@@ -205,6 +205,7 @@ def test_the_first_ages_of_4x3():
     assert found == FIRST_AGES_4X3
 
 
+@pytest.mark.slow
 def test_afterstates_can_be_found_again_from_the_states():
     problem = Problem.of("2x2")
     with Crew(1) as crew:
@@ -224,6 +225,7 @@ def compare(table, values, tolerance=1e-11):
         assert table.value(board) == pytest.approx(float(value), rel=tolerance, abs=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p4", [0.1, 0.0, 1.0, 0.7])
 def test_2x2_is_exact(tmp_path, p4):
     graph = naive.game_graph(2, 2, Fraction(str(p4)))
@@ -244,6 +246,7 @@ def test_2x2_is_exact(tmp_path, p4):
         assert found["value"][kind] == pytest.approx(float(mean), rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0.9, 0.5, 0.0])
 def test_a_discount_is_exact(tmp_path, gamma):
     graph = naive.game_graph(2, 2, Fraction(1, 10))
@@ -286,15 +289,16 @@ def test_the_worst_case_is_exact(tmp_path):
 def test_3x2_agrees_with_the_naive_game(tmp_path):
     graph = naive.game_graph(3, 2, Fraction(1, 10))
     assert len(graph) == 85_844
-    _, table = solved(tmp_path, "3x2")
-    with table:
-        swept = naive.swept_scores(graph, 1.0)
-        for state, value in list(swept.items())[::10]:
-            assert table.value(Board.parse([list(r) for r in state])) == pytest.approx(value)
-    _, table = solved(tmp_path / "discounted", "3x2", gamma=0.95)
-    with table:
-        for state, value in list(naive.swept_scores(graph, 0.95).items())[::10]:
-            assert table.value(Board.parse([list(r) for r in state])) == pytest.approx(value)
+    boards = [Board.parse([list(row) for row in state]) for state in graph]
+    packed = np.array([board.packed for board in boards], np.uint64)
+    for gamma in (1.0, 0.95):
+        _, table = solved(tmp_path / str(gamma), "3x2", gamma=gamma)
+        swept = naive.swept_scores(graph, gamma)
+        values = [swept[state] for state in graph]
+        with table:
+            np.testing.assert_allclose(table.probe_many(packed).value, values, rtol=1e-9)
+            for board, value in list(zip(boards, values, strict=True))[::1000]:
+                assert table.value(board) == pytest.approx(value)
 
 
 @needs_jit
@@ -416,7 +420,7 @@ def test_a_crew_that_is_stopped_is_at_rest_and_can_be_used_again():
 
     def takes_a_while():
         begun.set()
-        time.sleep(0.2)
+        time.sleep(0.05)
         over.set()
 
     with Crew(2) as crew:

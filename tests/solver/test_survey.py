@@ -7,17 +7,17 @@ import math
 from fractions import Fraction
 from xml.etree import ElementTree
 
-import naive
 import pytest
-from conftest import WITH_JIT, run_command
 
-from lab2048.solve import survey as survey_module
-from lab2048.solve.problem import Problem
-from lab2048.solve.solver import make_table
-from lab2048.solve.store import TableError
-from lab2048.solve.survey import survey
-from lab2048.solve.table import open_table
-from lab2048.solve.tree import draw_tree
+from lab2048.report.game_tree import draw_tree
+from lab2048.solver import survey as survey_module
+from lab2048.solver.job import make_table
+from lab2048.solver.problem import Problem
+from lab2048.solver.survey import survey
+from lab2048.solver.table_files import TableError
+from lab2048.solver.tables import open_table
+from tests import naive
+from tests.conftest import WITH_JIT, run_command
 
 pytestmark = [
     pytest.mark.slow,

@@ -13,15 +13,17 @@ import threading
 import time
 
 import pytest
-from conftest import WITH_JIT, flip, run_command, same_bytes
 
-from lab2048.home import locked
-from lab2048.solve import crew as crew_module
-from lab2048.solve import making
-from lab2048.solve.problem import Problem
-from lab2048.solve.solver import make_table
-from lab2048.solve.store import TableError, read_json, write_json
-from lab2048.solve.table import Table, open_table, remove_table
+from lab2048 import home
+from lab2048.solver import table_writer as making
+from lab2048.solver import threads as crew_module
+from lab2048.solver import value_writer
+from lab2048.solver.job import make_table
+from lab2048.solver.problem import Problem
+from lab2048.solver.table import Table
+from lab2048.solver.table_files import TableError, read_json, write_json
+from lab2048.solver.tables import open_table, remove_table
+from tests.conftest import WITH_JIT, flip, run_command, same_bytes
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,10 +34,10 @@ pytestmark = [
 
 STEPS = """
 import os, random, signal, sys
-from lab2048.solve import crew as crew_module
-from lab2048.solve import making
-from lab2048.solve.problem import Problem
-from lab2048.solve.solver import make_table
+from lab2048.solver import threads as crew_module
+from lab2048.solver import table_writer as making
+from lab2048.solver.problem import Problem
+from lab2048.solver.job import make_table
 making.COMMIT_SECONDS = float(sys.argv[4])
 steps, fatal = 0, int(sys.argv[3])
 def progress(step):
@@ -131,7 +133,8 @@ def test_a_full_disk_is_said_and_survived(tmp_path, made):
     assert same_bytes(made, folder)
 
 
-def test_two_at_once_do_not_get_in_each_others_way(tmp_path, made, capsys):
+def test_two_at_once_do_not_get_in_each_others_way(tmp_path, made, capsys, monkeypatch):
+    monkeypatch.setattr(home, "QUIET", 0.05)
     folder = tmp_path / "t"
     slow = STEPS.replace(
         "steps += 1", "steps += 1; print('step', flush=True); sys.stdin.readline()"
@@ -153,9 +156,10 @@ def test_two_at_once_do_not_get_in_each_others_way(tmp_path, made, capsys):
     assert same_bytes(made, folder)
 
 
-def test_who_waits_goes_on_when_the_other_has_failed(tmp_path, made, capsys):
+def test_who_waits_goes_on_when_the_other_has_failed(tmp_path, made, capsys, monkeypatch):
+    monkeypatch.setattr(home, "QUIET", 0.05)
     folder = tmp_path / "t"
-    with locked(folder / "lock", "x"):
+    with home.locked(folder / "lock", "x"):
         second = threading.Thread(target=make_table, args=(Problem.of("3x2"), folder))
         second.start()
         while "waiting" not in capsys.readouterr().err and second.is_alive():
@@ -314,7 +318,7 @@ def test_any_field_of_the_record_of_the_work_may_be_odd(tmp_path, made, monkeypa
         for value in (None, -1, 10**30, "", [], {}, [[]], True):
             write_json(tmp_path / "t" / "progress.json", {**sound, name: value})
             fine = ("enumerated", True), ("gamma", True), ("starts", {})
-            if name in ("carry", "format") or (name, value) in fine:  # those of older versions too
+            if name == "carry" or (name, value) in fine:  # those of older versions too
                 continue
             with pytest.raises(TableError):
                 make_table(Problem.of("3x2"), tmp_path / "t")
@@ -325,7 +329,7 @@ def test_any_field_of_the_record_of_the_work_may_be_odd(tmp_path, made, monkeypa
 
 def test_a_write_that_fails_once_costs_nothing(tmp_path, made, monkeypatch):
     """A disk that was full for a moment, in the middle of the values."""
-    write, calls = making._write_at, []
+    write, calls = value_writer._write_at, []
 
     def fail_once(*arguments):
         calls.append(1)
@@ -333,24 +337,11 @@ def test_a_write_that_fails_once_costs_nothing(tmp_path, made, monkeypatch):
             raise OSError(28, "No space left on device")
         write(*arguments)
 
-    monkeypatch.setattr(making, "_write_at", fail_once)
+    monkeypatch.setattr(value_writer, "_write_at", fail_once)
     with pytest.raises(OSError, match="make room and run the command again"):
         make_table(Problem.of("3x2"), tmp_path / "t")
     make_table(Problem.of("3x2"), tmp_path / "t")
     assert same_bytes(made, tmp_path / "t")
-
-
-def test_what_an_older_version_made_is_made_anew(copy, made):
-    for name in ("manifest.json", "progress.json"):
-        found = {**read_json(made / "manifest.json"), "format": 1}
-        (copy / "manifest.json").unlink(missing_ok=True)
-        write_json(copy / name, found)
-        make_table("3x2", copy)
-        assert same_bytes(made, copy)
-        assert not (copy / "progress.json").exists()
-    write_json(copy / "manifest.json", {**found, "p4": 0.5})
-    with pytest.raises(TableError, match="is the folder of another table"):
-        make_table("3x2", copy)
 
 
 def test_ctrl_c_at_any_moment_is_safe(tmp_path, made, monkeypatch):
@@ -375,12 +366,6 @@ def test_ctrl_c_at_any_moment_is_safe(tmp_path, made, monkeypatch):
         signal.signal(signal.SIGALRM, handler)
     make_table(Problem.of("3x2"), folder)
     assert same_bytes(made, folder)
-
-
-def test_a_finished_table_that_lost_a_file_is_made_again(copy, made):
-    (copy / "values.bin").unlink()
-    make_table(Problem.of("3x2"), copy)
-    assert same_bytes(made, copy)
 
 
 def test_files_of_others_are_never_touched(tmp_path):

@@ -11,11 +11,11 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from lab2048.game import Board, Direction, Game, Rules
-from lab2048.records import Record
-from lab2048.report import write_report
-from lab2048.review import review
-from lab2048.review_page import write_review
-from lab2048.solve.table import Table
+from lab2048.game.record import Record
+from lab2048.measure.review import review
+from lab2048.report.evaluation_page import write_report
+from lab2048.report.review_page import write_review
+from lab2048.solver.table import Table
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -83,6 +83,19 @@ def begin(page):
     expect(page.locator(".board .tile")).to_have_count(2)
 
 
+PACKED = 'async (moves) => (await import("/static/engine.js")).packMoves(moves)'
+"""The moves of a game as an address has them."""
+
+
+def arrived(page, last, count=None):
+    """Wait for what a page shows last: at least one such element, or as many as are given."""
+    found = page.locator(last)
+    if count is None:
+        found.first.wait_for(state="attached")
+    else:
+        expect(found).to_have_count(count)
+
+
 def hexadecimal(board):
     return Board.parse(board).hex
 
@@ -104,7 +117,8 @@ def test_a_game_by_keyboard_is_the_engine_s(page, size, p4, seed):
     assert ranks(page) == game.board.ranks
     expect(page.locator(".scores output").first).to_have_text(f"{game.score:,}")
     expect(page.locator(".ending")).to_be_visible(visible=game.over)
-    page.wait_for_timeout(500)  # the address is written at most three times a second
+    packed = page.evaluate(PACKED, list(map(int, game.moves)))
+    expect(page).to_have_url(re.compile(f"#{packed}$"))  # written three times a second, at most
     page.reload()  # it has the whole game
     expect(page.locator(".scores output").nth(2)).to_have_text(str(len(game.moves)))
     assert ranks(page) == game.board.ranks
@@ -351,7 +365,7 @@ FRAMES = """
 async () => {
   const found = [];
   const bars = [...document.querySelectorAll(".bars .bar")];
-  for (const begin = performance.now(); performance.now() < begin + 1500;) {
+  for (const begin = performance.now(); performance.now() < begin + 600;) {
     await new Promise(requestAnimationFrame);
     const share = (bar) => 100 * bar.offsetWidth / bar.parentElement.clientWidth;
     found.push(Math.max(...bars.map((bar) => Math.abs(share(bar) - parseFloat(bar.style.width)))));
@@ -365,7 +379,7 @@ def test_bars_change_together_with_their_numbers(browser, address):
     """In every frame of a game a bar is as long as it was made when its number was written."""
     context = browser.new_context(base_url=address, reduced_motion="no-preference")
     page = context.new_page()
-    page.goto("/watch?rules=4x4&player=greedy&seed=5")
+    page.goto("/watch?rules=4x4&player=greedy&seed=5&speed=30")
     expect(page.locator(".bars .best")).to_have_count(1)
     assert max(page.evaluate(FRAMES)) <= 1
     assert int(page.locator(".scores output").nth(1).inner_text()) > 3
@@ -375,7 +389,7 @@ def test_bars_change_together_with_their_numbers(browser, address):
 def test_a_game_at_full_speed_ends_as_it_should(page):
     page.goto("/watch?rules=3x2&player=greedy&player=random&seed=5&speed=0")
     for place, spec in enumerate(("greedy", "random")):
-        from lab2048.players import make_player
+        from lab2048.players.registry import make_player
 
         game = Game(RULES, 5)
         player = make_player(spec, RULES)
@@ -423,7 +437,7 @@ def test_two_clients_never_see_each_other_s_games(browser, address):
         pages[-1].goto(f"/watch?rules=4x4&player=random&seed={seed}&speed=0")
     for seed, page in zip((5, 6), pages, strict=True):
         game = Game(Rules(4, 4), seed)
-        from lab2048.players import make_player
+        from lab2048.players.registry import make_player
 
         player = make_player("random", game.rules)
         while not game.over:
@@ -598,15 +612,15 @@ def test_no_table_is_wider_than_its_column(page, results, tmp_path, width):
     large = [{**each, "board": "4x4", "exact": None, "optimal": None} for each in results]
     write_report([*results, *large], report, ["evaluate"])
     players = "&player=".join(["", "greedy", "random", "corner", "sparse"])
-    for place in (
-        report.as_uri(),
-        "/results",
-        f"/analyse?board=643110&rules=3x2{players}",
-        f"/analyse?board=643512114&rules=3x3{players}",
-        "/api/docs",
+    for place, last, count in (
+        (report.as_uri(), "table", None),
+        ("/results", ".charts svg.chart", 3),
+        (f"/analyse?board=643110&rules=3x2{players}", "td.player .choice", 4),
+        (f"/analyse?board=643512114&rules=3x3{players}", "td.player .choice", 4),
+        ("/api/docs", "table", None),
     ):
         page.goto(place)
-        page.wait_for_load_state("networkidle")
+        arrived(page, last, count)
         assert page.locator("table").count() > 0, place
         assert page.evaluate(WIDE) == [], place
         assert page.evaluate("document.documentElement.scrollWidth") <= width, place
@@ -648,6 +662,9 @@ def test_a_phone_shows_what_players_think_of_a_board_that_is_not_solved(page):
 # -- everywhere ----------------------------------------------------------------------------------
 
 
+OVER = '.side .note:has-text("Game over")'
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_everything_without_overflow(browser, address, scheme):
     context = browser.new_context(
@@ -658,16 +675,16 @@ def test_a_phone_shows_everything_without_overflow(browser, address, scheme):
     )
     context.set_default_timeout(60_000)
     page = context.new_page()
-    for path in (
-        "/play?rules=4x4&seed=1",
-        "/watch?rules=3x2&player=greedy&player=random&seed=1&speed=0",
-        "/analyse?board=643110&rules=3x2&player=greedy&after=left",
-        "/review?rules=3x2&seed=7#1Q",
-        "/results",
-        "/api/docs",
+    for path, last, count in (
+        ("/play?rules=4x4&seed=1", "option[title]", None),
+        ("/watch?rules=3x2&player=greedy&player=random&seed=1&speed=0", OVER, 2),
+        ("/analyse?board=643110&rules=3x2&player=greedy&after=right", ".reach-list", 1),
+        ("/review?rules=3x2&seed=7#1Q", ".chip", None),
+        ("/results", ".boards", 1),
+        ("/api/docs", "table", None),
     ):
         page.goto(path)
-        page.wait_for_load_state("networkidle")
+        arrived(page, last, count)
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= 375, path
         back = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -695,12 +712,18 @@ def test_keys_help_and_theme(page):
 
 def test_what_comes_late_changes_nothing(page):
     """A view that was left does not write its address; the link past the menu keeps the game."""
+    page.clock.install()
+    held = []
+    facts = re.compile(r"/api\?$")
+    page.route(facts, lambda route: held.append(route))  # noqa: PLW0108
     begin(page)
-    page.route("**/api", lambda route: page.wait_for_timeout(600) or route.continue_())
     page.keyboard.press("2")
+    expect(page.locator(".view.watch")).to_be_visible()
     page.keyboard.press("5")
     expect(page.locator(".view.results")).to_be_visible()
-    page.wait_for_timeout(1500)
+    with page.expect_response(facts):
+        held[0].continue_()
+    page.clock.run_for(1000)  # the address is written a while after it has changed
     assert page.url.endswith("/results")
     page.keyboard.press("1")  # a view that was there before takes keys at once
     game = Game(RULES, 7)
@@ -730,6 +753,7 @@ def test_keys_never_reach_a_view_that_was_left(page):
 
 
 def test_p4_of_any_size(page):
+    page.clock.install()
     begin(page)
     field = page.get_by_label("p4, the chance that a new tile is a 4")
     field.fill("0.13")
@@ -737,7 +761,7 @@ def test_p4_of_any_size(page):
     expect(page).to_have_url(re.compile("p4=0.13"))
     field.fill("7")
     field.press("Enter")
-    page.wait_for_timeout(500)
+    page.clock.run_for(1000)
     assert "p4=0.13" in page.url
 
 
@@ -759,9 +783,13 @@ def test_a_page_that_is_not_there(context):
 
 def test_every_element_that_acts_has_a_name(page):
     """What a screen reader meets: buttons, links, fields."""
-    for path in ("/play?seed=1", "/analyse?board=643110&rules=3x2&player=greedy", "/results"):
+    for path, last in (
+        ("/play?seed=1", "option[title]"),
+        ("/analyse?board=643110&rules=3x2&player=greedy", ".reach-list"),
+        ("/results", ".boards"),
+    ):
         page.goto(path)
-        page.wait_for_load_state("networkidle")
+        arrived(page, last)
         nameless = page.evaluate(
             """() => [...document.querySelectorAll("button, a, input, select")].filter((each) =>
                  !(each.textContent.trim() || each.ariaLabel || each.title || each.labels?.length))

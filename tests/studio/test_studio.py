@@ -5,29 +5,30 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
 import socket
 import threading
 import time
 
 import httpx
 import pytest
-from conftest import run_command
-from studio import logged, serving
 
-from lab2048 import analysis
 from lab2048.game import Board, Direction, Game, Rules
-from lab2048.players import PLAYERS, player_class
-from lab2048.records import Record
-from lab2048.search.expectimax import Expectimax
-from lab2048.search.heuristics import evaluator
-from lab2048.search.mcts import tree_of_thread
-from lab2048.solve.problem import Problem
-from lab2048.solve.table import Table
-from lab2048.studio import connections, library, limits, work
-from lab2048.studio.app import tile_styles
+from lab2048.game.record import Record
+from lab2048.measure import positions as analysis
+from lab2048.players.expectimax import Expectimax
+from lab2048.players.heuristics import evaluator
+from lab2048.players.mcts import tree_of_thread
+from lab2048.players.registry import PLAYERS, player_class
+from lab2048.solver.problem import Problem
+from lab2048.solver.table import Table
+from lab2048.studio import connections, limits, table_jobs
+from lab2048.studio import fair_queue as work
+from lab2048.studio import resources as library
+from lab2048.studio.fair_queue import BusyError, Desk
 from lab2048.studio.limits import checked_player
-from lab2048.studio.work import BusyError, Desk
+from lab2048.studio.pages import STATIC, VIEWS, page_files, tile_styles
+from tests.conftest import run_command
+from tests.serving import logged, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a server, and much to compile
 
@@ -55,7 +56,7 @@ def test_an_analysis_is_the_object_of_probe(client, made):
     found = client.get("/api/analyse", params=asked).json()
     with Table(made) as table:
         thoughts = analysis.opinions(board, rules, ["greedy", "random"])
-        wanted = analysis.as_json(board, rules, table, "down", thoughts)
+        wanted = analysis.probed(board, rules, table, "down", thoughts).as_json()
         exact = table.moves(board)
     assert found.pop("note") is None and found.pop("solvable") is False
     assert found == json.loads(json.dumps(wanted))
@@ -136,7 +137,7 @@ def test_a_large_board_is_not_solved_on_request(client):
 @pytest.mark.parametrize(("limit", "most"), [("SOLVES", 2), ("SOLVED_BYTES", 3_000)])
 def test_only_so_many_tables_are_made_on_request(client, monkeypatch, limit, most):
     """Tables are counted, not requests: the chances of the tiles of 2x2 are three."""
-    monkeypatch.setattr(library, limit, most)
+    monkeypatch.setattr(table_jobs, limit, most)
     found = client.get("/api/reach", params={"board": "2 2 / 4 .", "p4": 0.3})
     assert found.status_code == 400 and "no room left" in found.json()["detail"]
     assert client.get("/api/tables").json()["making"] == []
@@ -146,12 +147,12 @@ def test_tables_that_were_not_made_are_not_counted(solved_home, monkeypatch):
     problems = [Problem.of(Rules(2, 2, 0.3), objective=f"reach:{tile}") for tile in (8, 16)]
 
     async def one_that_fails():
-        books = library.Library()
+        jobs = table_jobs.TableJobs()
         monkeypatch.setattr("sys.executable", "false")
-        making = books.solve(problems)
-        assert books._made == set(problems)
-        await making.task
-        return making.trouble, books._made
+        job = jobs.solve(problems)
+        assert jobs._made == set(problems)
+        await job.task
+        return job.trouble, jobs._made
 
     assert asyncio.run(one_that_fails()) == ("the process was ended", set())
 
@@ -284,8 +285,6 @@ def test_a_body_has_a_limit(client):
 
 
 def test_pages_have_a_policy_without_inline_script(client):
-    from lab2048.studio.app import STATIC, VIEWS
-
     for path in ("/", *VIEWS, "/api/docs"):
         found = client.get(path)
         policy = found.headers["content-security-policy"]
@@ -293,11 +292,13 @@ def test_pages_have_a_policy_without_inline_script(client):
         assert "unsafe" not in policy and "default-src 'none'" in policy
         assert "frame-ancestors 'none'" in policy
         assert not any(each in found.text for each in ("<script>", "style=", "://"))
-    for path in STATIC.iterdir():
-        found = client.get(f"/static/{path.name}")
+    names = {path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*") if path.is_file()}
+    assert names | {"tiles.css"} == set(page_files())
+    for name in names:
+        found = client.get(f"/static/{name}")
         assert found.status_code == 200 and found.headers["x-content-type-options"] == "nosniff"
         again = {"if-none-match": found.headers["etag"]}
-        assert client.get(f"/static/{path.name}", headers=again).status_code == 304
+        assert client.get(f"/static/{name}", headers=again).status_code == 304
     for path in ("/static/../app.py", "/static/..%2fapp.py"):
         assert raw_status(client.base_url, path) == 404
 
@@ -503,21 +504,6 @@ def test_what_clients_leave_behind_is_bounded():
     assert evaluator("rows", Rules(3, 2)) is evaluator("rows", Rules(3, 2, 0.5))
 
 
-def test_only_some_tables_stay_open(solved_home, monkeypatch):
-    from lab2048.solve.solver import make_table
-
-    monkeypatch.setattr(library, "TABLES_KEPT", 1)
-    books = library.Library()
-    make_table(Problem.of("2x2"))
-    files = []
-    for name in ("3x2", "2x2", "3x2", "2x2", "3x2"):
-        assert books.table(Problem.of(name)).states > 0
-        assert [each.rules.name for each in books._tables] == [name]
-        gc.collect()
-        files.append(len(os.listdir("/dev/fd")))
-    assert len(set(files)) == 1  # those of tables that are not kept were given back
-
-
 # -- clients that leave, or never quite come -----------------------------------------------------
 
 
@@ -615,9 +601,9 @@ def test_connections_that_did_send_a_request_stay(address, monkeypatch):
 
 def test_a_crowd_is_answered_without_errors(solved_home, monkeypatch):
     """Fifty clients and twenty that watch; how fast that is, is in docs/results.md."""
-    from lab2048 import bench_studio
+    from lab2048.bench import studio as bench_studio
 
-    monkeypatch.setattr(bench_studio, "SECONDS", 2.0)
+    monkeypatch.setattr(bench_studio, "SECONDS", 1.0)
     found = bench_studio.bench_studio()
     assert found["page"]["bytes"] < 300_000 and found["board"] == "3x2"
     assert found["crowd"]["errors"] == 0 and found["crowd"]["answers_per_second"] > 50
@@ -698,7 +684,7 @@ def test_the_command_says_where_it_is_and_what_is_wrong(command):
 
 
 def test_a_problem_that_makes_no_sense_is_one_line(capsys):
-    from lab2048.studio import solving
+    from lab2048.studio import solve_process as solving
 
     assert solving.main([json.dumps(Problem.of("2x2").as_json() | {"objective": "x"})]) == 1
     assert "an objective is" in capsys.readouterr().err

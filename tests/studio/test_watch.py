@@ -8,15 +8,16 @@ import time
 
 import pytest
 from starlette.websockets import WebSocketDisconnect
-from studio import logged
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from lab2048.game import Game, Rules
-from lab2048.records import Record
-from lab2048.studio import connections, watching
+from lab2048.game.record import Record
+from lab2048.studio import connections
+from lab2048.studio import watch as watching
+from lab2048.studio.fair_queue import Desk
 from lab2048.studio.limits import checked_player
-from lab2048.studio.work import Desk
+from tests.serving import logged
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a server, and much to compile
 
@@ -68,7 +69,7 @@ def test_a_step_is_one_move_and_a_pause_is_none(address):
         def count():
             return json.loads(link.recv(timeout=60))["count"]
 
-        order("start", rules="4x4", player="random", seed=1, speed=8, paused=True)
+        order("start", rules="4x4", player="random", seed=1, speed=30, paused=True)
         assert count() == 0
         for steps in (1, 2, 3):
             order("step")
@@ -77,7 +78,7 @@ def test_a_step_is_one_move_and_a_pause_is_none(address):
         assert count() > 3
         order("pause")
         with pytest.raises(TimeoutError):
-            all(not json.loads(link.recv(timeout=1))["over"] for _ in range(1000))
+            all(not json.loads(link.recv(timeout=0.4))["over"] for _ in range(1000))
 
 
 @pytest.mark.parametrize(
@@ -171,19 +172,21 @@ def test_who_leaves_ends_the_game(address, monkeypatch):
         link.send(json.dumps(order))
         while len(made) < 3:
             time.sleep(0.05)
-    time.sleep(1)
-    before = len(made)
-    time.sleep(1)
-    assert len(made) == before
+    end, before = time.monotonic() + 10, 0
+    while len(made) > before:  # it makes a move every 100 ms
+        assert time.monotonic() < end
+        before = len(made)
+        time.sleep(0.4)
 
 
 @pytest.mark.parametrize("limit", ["WATCHED", "WATCHED_BY_ONE"])
 def test_watched_games_are_limited_and_idle_ones_dropped(address, monkeypatch, limit):
     monkeypatch.setattr(watching, limit, 1)
-    monkeypatch.setattr(watching, "IDLE", 3.0)
     with watching_at(address) as first:
         first.send(json.dumps({"do": "start", "rules": "3x2", "player": "random", "paused": True}))
         assert "started" in json.loads(first.recv(timeout=60))
         with watching_at(address) as second:
             assert "as there may be" in json.loads(second.recv(timeout=60))["error"]
+        monkeypatch.setattr(watching, "IDLE", 0.1)
+        first.send(json.dumps({"do": "pause"}))  # and then nothing for that long
         assert "nothing was asked" in json.loads(first.recv(timeout=60))["error"]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lab2048.bench import Note, machine
-from lab2048.cluster.solver import FarJob
-from lab2048.cluster.team import Team, connected
-from lab2048.solve.crew import Crew
-from lab2048.solve.making import Packed
-from lab2048.solve.problem import Problem
-from lab2048.solve.trial import FirstAges, Rates, timed
+from lab2048.bench.engine import Note, machine
+from lab2048.cluster.executor import RayExecutor
+from lab2048.cluster.workers import Team, connected
+from lab2048.solver.executor import ThreadExecutor
+from lab2048.solver.job import MakeExecutor
+from lab2048.solver.problem import Problem
+from lab2048.solver.threads import Crew
+from lab2048.solver.trial import Rates, timed
 
 BOARD = "4x3"
 LAYERS = 2_000_000, 6_000_000
@@ -23,18 +25,6 @@ BEYOND = 6_500_000
 TURNS = 5
 """After one that does not count: memory that has never been used is slow at first."""
 WORKERS = 2
-
-
-class Trial(FirstAges):
-    """The first ages by threads."""
-
-    def is_last(self, layer: Packed) -> bool:
-        """Whether a layer is to be the last."""
-        return layer.states > BEYOND
-
-
-class FarTrial(Trial, FarJob):
-    """The first ages by a team."""
 
 
 def bench_cluster(note: Note = lambda text: None) -> dict[str, Any]:
@@ -65,11 +55,13 @@ def bench_cluster(note: Note = lambda text: None) -> dict[str, Any]:
 def _rates(team: Team | None) -> Rates:
     """The rates of one trial."""
     problem = Problem.of(BOARD)
-    identity = {**problem.as_json(), "values": "float64"}
+    make: MakeExecutor = ThreadExecutor if team is None else partial(RayExecutor, team=team)
     with tempfile.TemporaryDirectory(prefix="lab2048-") as folder, Crew(WORKERS) as crew:
-        args = problem, Path(folder), identity, "table", crew
-        job = Trial(*args) if team is None else FarTrial(*args, team=team)
-        return timed(job, lambda step: LAYERS[0] < step.layer < LAYERS[1])
+        return timed(
+            make(problem, Path(folder), crew),
+            lambda layer: layer.states > BEYOND,
+            lambda step: LAYERS[0] < step.layer < LAYERS[1],
+        )
 
 
 def _medians(found: list[Rates]) -> dict[str, int]:

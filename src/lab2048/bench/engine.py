@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lab2048.bulk import random_games
+from lab2048.engine.random_games import random_games
 from lab2048.game import Board, Game, Rules, random_move
-from lab2048.notation import SHAPES
+from lab2048.game.notation import SHAPES
 
 if TYPE_CHECKING:
-    from lab2048.learn.training import Training
+    from lab2048.learn.td import NTupleLearner
 
 
 REPEATS = 7
@@ -77,7 +77,7 @@ def vector_env_speed(steps: int = 200) -> float | None:
     """
     if importlib.util.find_spec("gymnasium") is None:
         return None
-    from lab2048.env import GameVectorEnv
+    from lab2048.gym.environments import GameVectorEnv
 
     env = GameVectorEnv(BATCH)
     rng = np.random.default_rng(0)
@@ -105,10 +105,10 @@ def import_seconds() -> float:
 
 def prepare_solve() -> None:
     """Compile what is solved with, so that nothing is said while the time is taken."""
-    from lab2048.solve.crew import Crew
-    from lab2048.solve.layers import Enumeration
-    from lab2048.solve.problem import Problem
-    from lab2048.solve.values import Induction
+    from lab2048.solver.enumeration import Enumeration
+    from lab2048.solver.induction import Induction
+    from lab2048.solver.problem import Problem
+    from lab2048.solver.threads import Crew
 
     with Crew(1) as crew:
         for board in SOLVED:
@@ -118,8 +118,8 @@ def prepare_solve() -> None:
 
 def bench_solve(note: Note = lambda text: None) -> dict[str, Any]:
     """Every figure of `lab2048 bench solve`: medians of several solves on all cores."""
-    from lab2048.solve.problem import Problem
-    from lab2048.solve.solver import make_table
+    from lab2048.solver.job import make_table
+    from lab2048.solver.problem import Problem
 
     boards = {}
     for board in SOLVED:
@@ -146,9 +146,9 @@ def bench_solve(note: Note = lambda text: None) -> dict[str, Any]:
 
 def prepare_search() -> None:
     """Compile what is searched with, so that nothing is said while the time is taken."""
-    from lab2048.arena import prepare
-    from lab2048.players import make_player
-    from lab2048.solve.policy import walk_kernels
+    from lab2048.measure.arena import prepare
+    from lab2048.players.registry import make_player
+    from lab2048.solver.exact_value import walk_kernels
 
     for spec in ("expectimax:depth=2", "montecarlo:rollouts=50", "greedy", "mcts"):
         prepare(make_player(spec, Rules(4, 4)))
@@ -191,9 +191,10 @@ def expectimax_speed(depth: int) -> dict[str, Any]:
 
     `with_found` counts those too that it did not have to look into: the same board was met before.
     """
-    from lab2048.arena import play_games, retrace
-    from lab2048.players import make_player
-    from lab2048.search.expectimax import FOUND, MADE, Expectimax
+    from lab2048.measure.arena import play_games, retrace
+    from lab2048.players.expectimax import Expectimax
+    from lab2048.players.expectimax_kernels import FOUND, MADE
+    from lab2048.players.registry import make_player
 
     rules = Rules(4, 4)
     (game,) = play_games(make_player("expectimax:depth=2", rules), iter([0]), 1, threads=1)
@@ -218,8 +219,8 @@ def expectimax_speed(depth: int) -> dict[str, Any]:
 
 def match_speed(spec: str, games: int) -> dict[str, Any]:
     """How long games on 4x4 take, on all cores."""
-    from lab2048.arena import play_match
-    from lab2048.players import make_player
+    from lab2048.measure.arena import play_match
+    from lab2048.players.registry import make_player
 
     found = play_match(make_player(spec, Rules(4, 4)), games, 1)
     speed = found.moves_per_second or 0.0
@@ -232,8 +233,8 @@ def match_speed(spec: str, games: int) -> dict[str, Any]:
 
 def exact_seconds(spec: str) -> float:
     """How long the exact value of a player on 3x3 takes, on all cores."""
-    from lab2048.players import make_player
-    from lab2048.solve.policy import evaluate_policy
+    from lab2048.players.registry import make_player
+    from lab2048.solver.exact_value import evaluate_policy
 
     player = make_player(spec, Rules(3, 3))
     began = time.perf_counter()
@@ -260,8 +261,8 @@ def _trainings() -> list[tuple[str, str, str]]:
 
 def prepare_td() -> None:
     """Compile what `bench_td` measures, which is not to be measured."""
-    from lab2048.arena import prepare as prepare_games
-    from lab2048.learn.play import NTuple
+    from lab2048.learn.ntuple_player import NTuple
+    from lab2048.measure.arena import prepare as prepare_games
 
     for method, network, order in _trainings():
         _training(method, network, order).block(1)
@@ -287,13 +288,13 @@ def bench_td(note: Note = lambda text: None) -> dict[str, Any]:
     }
 
 
-def _training(method: str, network: str, order: str, threads: int = 1) -> Training:
+def _training(method: str, network: str, order: str, threads: int = 1) -> NTupleLearner:
     """A new training on 4x4."""
-    from lab2048.learn.ntuple import Network
-    from lab2048.learn.training import Settings, Training
+    from lab2048.learn.ntuple_settings import NTupleSettings
+    from lab2048.learn.td import NTupleLearner
 
-    rules = Rules(4, 4)
-    return Training(Settings(rules, Network.of(network, rules), method, order=order), threads)
+    settings = NTupleSettings.of(Rules(4, 4), network, method=method, order=order)
+    return NTupleLearner(settings, threads)
 
 
 def learning_speed(method: str, network: str, order: str, threads: int) -> int:
@@ -310,8 +311,8 @@ def learning_speed(method: str, network: str, order: str, threads: int) -> int:
 
 def playing_speed() -> dict[str, int]:
     """Moves a second of one thread with a network that has learnt from 5,000 games."""
-    from lab2048.arena import play_games
-    from lab2048.learn.play import NTuple
+    from lab2048.learn.ntuple_player import NTuple
+    from lab2048.measure.arena import play_games
 
     training = _training("td", "4x6", "forward")
     training.block(5000)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lab2048.bench import REPEATS, Note, machine
+from lab2048.bench.engine import REPEATS, Note, machine
 from lab2048.game import Rules
 
 if TYPE_CHECKING:
@@ -66,11 +66,12 @@ def self_play_speed(preset: str) -> dict[str, Any]:
     """
     import torch
 
-    from lab2048.learn.learner import asked
-    from lab2048.learn.selfplay import SelfPlay, Settings
-    from lab2048.learn.tower import frozen
+    from lab2048.learn.gradient import asked
+    from lab2048.learn.residual import frozen
+    from lab2048.learn.selfplay import SelfPlay
+    from lab2048.learn.zero_settings import ZeroSettings
 
-    settings = Settings.of(BOARD, preset, simulations=SIMULATIONS, lucky=True)
+    settings = ZeroSettings.of(BOARD, preset, simulations=SIMULATIONS, lucky=True)
     network = Timed(asked(frozen(settings.build()), BOARD, torch.device("cpu")))
     crew = SelfPlay(settings, settings.games, 1)
     crew.play(network, 2, 1.0)
@@ -107,13 +108,13 @@ def voting_speed(channels: int) -> dict[str, Any]:
     """Moves a second of a thousand games on 4x4, by the vote of eight images, and evaluations."""
     import torch
 
-    from lab2048.arena import Lanes
-    from lab2048.learn.learner import asked
-    from lab2048.learn.neural import Loaded, Supervised
-    from lab2048.learn.supervised import Settings
+    from lab2048.learn.gradient import asked
+    from lab2048.learn.neural_players import Loaded, Supervised
+    from lab2048.learn.supervised_settings import SupervisedSettings
+    from lab2048.measure.arena import Lanes
 
     rules = Rules(4, 4)
-    model = Settings(rules, "cnn4", channels).build()
+    model = SupervisedSettings(rules, "cnn4", channels).build()
     network = Timed(asked(model, rules, torch.device("cpu")))
     lanes = Lanes(Supervised(rules, given=Loaded(network, {})), 1)
     lanes.add(list(range(GAMES)))

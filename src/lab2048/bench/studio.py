@@ -13,12 +13,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
-from lab2048.bench import Note, machine
+from lab2048.bench.engine import Note, machine
 from lab2048.game import Game, Rules, random_move
-from lab2048.solve.problem import Problem
-from lab2048.solve.table import find_table
+from lab2048.solver.problem import Problem
+from lab2048.solver.tables import find_table
 
 ASKED = 600
 """Questions of the client that is alone."""
@@ -115,13 +115,14 @@ def _spread(seconds: list[float]) -> dict[str, float]:
 async def _page(client: Connection) -> dict[str, Any]:
     """What the first view consists of, and the time until all of it has come."""
     names = {"/play": b""}
-    missing = ["/play", "/static/play.js"]
+    missing = ["/play", "/static/views/play.js"]
     while missing:
         path = missing.pop()
         names[path] = body = await client.get(path)
         found = re.findall(rb'(?:src|href)="(/static/[^"]+)"', body)
-        found += [b"/static/" + name for name in re.findall(rb'from "\./([a-z]+\.js)"', body)]
-        missing += [each.decode() for each in found if each.decode() not in {*names, *missing}]
+        found += re.findall(rb'from "(\.[^"]+\.js)"', body)
+        files = [urljoin(path, each.decode()) for each in found]
+        missing += [each for each in files if each not in {*names, *missing}]
     times = []
     for _ in range(LOADS):
         began = time.perf_counter()
@@ -197,7 +198,10 @@ async def _watched(port: int, seconds: float, count: int, seen: Callable[[int], 
 
 
 class Connection:
-    """A client that costs little: one connection, one question at a time."""
+    """A client that costs little: one connection, one question at a time.
+
+    That of a library, such as httpx, takes more of the machine, which the server needs itself.
+    """
 
     def __init__(self, port: int) -> None:
         self.port = port

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lab2048.options import JsonOption, command_group
-from lab2048.wording import duration, size
+from lab2048.cli.console import new_table, output
+from lab2048.cli.options import JsonOption, command_group, in_python
+from lab2048.formatting import duration, size
 
 if TYPE_CHECKING:
-    from lab2048.arena import Play
-    from lab2048.cluster.team import Node, Team
-    from lab2048.labels import Judge
-    from lab2048.solve.estimate import ClusterEstimate
-    from lab2048.solve.problem import Problem
+    from lab2048.cluster.workers import Node, Team
+    from lab2048.data.labels import Judge
+    from lab2048.measure.arena import Play
+    from lab2048.solver.estimate import ClusterEstimate
+    from lab2048.solver.job import MakeExecutor
+    from lab2048.solver.problem import Problem
 
 app = command_group("Work on a Ray cluster: docs/cluster.md says how one is started.")
 
@@ -34,7 +36,7 @@ MACHINE_CORES = 64
 """Cores of a machine, unless it is said how many machines there are."""
 
 
-@app.command()
+@app.command(epilog=in_python('lab2048.cluster.workers.connected("local")'))
 def check(
     address: Annotated[
         str, typer.Argument(help="Where it is, such as 10.0.0.1:6379; auto; or local.")
@@ -43,7 +45,7 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Say what a cluster has, and whether a long job may be started on it."""
-    from lab2048.cluster.team import ClusterError, connected
+    from lab2048.cluster.workers import ClusterError, connected
 
     with connected(address, check=False) as team:
         nodes = team.nodes(shared)
@@ -65,24 +67,20 @@ def check(
 
 def _show(nodes: list[Node], shared: Path | None) -> None:
     """A table of the machines."""
-    from rich.box import SIMPLE
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("machine", box=SIMPLE)
-    table.add_column("address", no_wrap=True)
+    grid = new_table("machine")
+    grid.add_column("address", no_wrap=True)
     for name in ("cores", "memory"):
-        table.add_column(name, justify="right", no_wrap=True)
+        grid.add_column(name, justify="right", no_wrap=True)
     for name in ("lab2048", "source", "python"):
-        table.add_column(name, no_wrap=True)
+        grid.add_column(name, no_wrap=True)
     if shared is not None:
-        table.add_column("folder")
+        grid.add_column("folder")
     for node in nodes:
         seen = [node.shared or "there"] if shared is not None else []
         numbers = str(node.cores), size(node.memory)
         versions = node.version, node.source[:8], node.python
-        table.add_row(node.host, node.address, *numbers, *versions, *seen)
-    Console().print(table)
+        grid.add_row(node.host, node.address, *numbers, *versions, *seen)
+    output().print(grid)
     cores, memory = sum(node.cores for node in nodes), sum(node.memory for node in nodes)
     plural = "s" * (len(nodes) > 1)
     print(f"{len(nodes)} machine{plural}, {cores} cores, {size(memory)} of memory for workers")
@@ -97,7 +95,7 @@ def team_at(address: str | None, workers: int | None = None) -> Iterator[Team | 
     if address is None:
         yield None
         return
-    from lab2048.cluster.team import connected
+    from lab2048.cluster.workers import connected
 
     with connected(address, workers) as team:
         yield team
@@ -105,33 +103,35 @@ def team_at(address: str | None, workers: int | None = None) -> Iterator[Team | 
 
 def player_on(team: Team | None) -> Play:
     """How games are played: here, or by a team."""
-    from lab2048.arena import play_games
+    from lab2048.measure.arena import play_games
 
     if team is None:
         return play_games
-    from lab2048.cluster.playing import far_games
+    from lab2048.cluster.games import far_games
 
     return partial(far_games, team)
 
 
 def judge_on(team: Team | None) -> Judge:
     """How boards are judged: here, or by a team."""
-    from lab2048.labels import judged
+    from lab2048.data.labels import judged
 
     if team is None:
         return judged
-    from lab2048.cluster.playing import far_judged
+    from lab2048.cluster.games import far_judged
 
     return partial(far_judged, team)
 
 
-def job_on(team: Team | None) -> Any:
-    """Who makes a table: a team, or with None threads here."""
-    if team is None:
-        return None
-    from lab2048.cluster.solver import FarJob
+def executor_on(team: Team | None) -> MakeExecutor:
+    """Where a table is made: by a team, or with None by threads here."""
+    from lab2048.solver.executor import ThreadExecutor
 
-    return partial(FarJob, team=team)
+    if team is None:
+        return ThreadExecutor
+    from lab2048.cluster.executor import RayExecutor
+
+    return partial(RayExecutor, team=team)
 
 
 # -- what it takes -------------------------------------------------------------------------------
@@ -144,11 +144,11 @@ def on_team(
 
     The rate is that of so many threads here.
     """
-    from lab2048.solve.estimate import cluster_estimate, sizes_of
+    from lab2048.solver.estimate import cluster_estimate, sizes_of
 
     if team is None:
         return None
-    from lab2048.cluster.solver import LARGE
+    from lab2048.cluster.executor import LARGE
 
     if sizes_of(problem)[-1] <= LARGE:
         return None
@@ -161,7 +161,7 @@ def show_estimate(
     problem: Problem, values: str, keep: str, cores: int | None, machines: int | None, as_json: bool
 ) -> None:
     """Print what a solve takes: here, or on a cluster of so many cores."""
-    from lab2048.solve.estimate import cluster_estimate, estimate, measured_rates
+    from lab2048.solver.estimate import cluster_estimate, estimate, measured_rates
 
     if cores is None and machines is not None:
         raise ValueError("--machines says where the --cores are; how many are there?")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 
-from lab2048.notation import SHAPES
+from lab2048.game.notation import SHAPES
 
 BREAKS = (":", "=")
 """Bash takes these for words of their own."""
@@ -58,7 +58,7 @@ def boards(incomplete: str) -> list[str]:
 
 def players(incomplete: str) -> list[str]:
     """Names of players or, after a colon, of what networks there are for one."""
-    from lab2048.players import CUSTOM, PLAYERS
+    from lab2048.players.registry import CUSTOM, PLAYERS
 
     kind, colon, _ = incomplete.rpartition(":")
     if not colon:
@@ -73,7 +73,7 @@ def networks(incomplete: str) -> list[str]:
 
 def tables(incomplete: str) -> list[str]:
     """Names of tables."""
-    from lab2048.solve.store import MANIFEST, tables_folder
+    from lab2048.solver.table_files import MANIFEST, tables_folder
 
     found = tables_folder().glob(f"*/{MANIFEST}")
     return _matching([path.parent.name for path in found], incomplete)
@@ -81,7 +81,7 @@ def tables(incomplete: str) -> list[str]:
 
 def _networks(kind: str = "") -> Iterator[str]:
     """The networks that were trained, or those of a kind."""
-    from lab2048.learn.files import FILE, networks_folder, read_facts
+    from lab2048.learn.network_files import FILE, networks_folder, read_facts
 
     for path in networks_folder().glob(f"*/{FILE}"):
         try:

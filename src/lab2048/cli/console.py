@@ -1,4 +1,6 @@
-"""How far a long command has come: a bar on a terminal, elsewhere a line on stderr now and then.
+"""What the command line shows: tables on stdout, and on stderr how far a long command has come.
+
+No other module makes a console, a table or a bar of rich. Stdout is for results alone.
 
 Bars are shown as long as they are open. Without a terminal nobody would see them: a thread then
 tells of the newest one in a line, whenever nothing has been written to stderr for some time.
@@ -13,10 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
-from lab2048.wording import duration
+from lab2048.formatting import duration
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.console import Console
+    from rich.progress import Progress, ProgressColumn, Task, TaskID
+    from rich.table import Table
 
 FIRST, AGAIN = 10.0, 30.0
 """Seconds of silence before the first line, and before later ones."""
@@ -25,6 +29,29 @@ SHARE = 0.05
 
 _open: list[Callable[[], str]] = []
 """What is being done, the newest last: each says how far it is."""
+
+
+# -- results -------------------------------------------------------------------------------------
+
+
+def output() -> Console:
+    """The console on stdout, for results; it colours no numbers."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def new_table(*headings: str, tight: bool = False) -> Table:
+    """An empty table in the look that all have; a tight one has less room around its columns."""
+    from rich import box
+    from rich.table import Table
+
+    if tight:
+        return Table(*headings, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    return Table(*headings, box=box.SIMPLE)
+
+
+# -- lines on stderr, where there is no terminal -------------------------------------------------
 
 
 class Unheard:
@@ -83,7 +110,7 @@ class Lines:
 
 def _what() -> str:
     """What is being done just now."""
-    jit = sys.modules.get("lab2048.jit")  # which takes long to load, and not all need it
+    jit = sys.modules.get("lab2048.engine.jit")  # which takes long to load, and not all need it
     if jit is not None and (compiling := jit.compiling()):
         return str(compiling)
     for describe in _open[-1:]:  # which others may take away at any time
@@ -121,11 +148,12 @@ def doing(describe: Callable[[], str]) -> Iterator[None]:
         _open.remove(describe)
 
 
+# -- bars on stderr ------------------------------------------------------------------------------
+
+
 @contextmanager
 def status(text: str) -> Iterator[Callable[[str], None]]:
     """Show what is being done where nobody knows how much of it is left; the text may change."""
-    from rich.console import Console
-
     now = text
 
     def change(other: str) -> None:
@@ -133,13 +161,13 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
         now = other
         shown.update(other)
 
-    with doing(lambda: now), Console(stderr=True).status(text) as shown:
+    with doing(lambda: now), _errors().status(text) as shown:
         yield change
 
 
 @contextmanager
 def progress_bar(parts: bool = False) -> Iterator[Progress]:
-    """A bar on stderr for what is counted in whole things, or in parts of one."""
+    """A bar on stderr with rate and time left, for whole things or for parts of one."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -149,10 +177,11 @@ def progress_bar(parts: bool = False) -> Iterator[Progress]:
         TimeRemainingColumn,
     )
 
-    with bar_of(
+    with _bar_of(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn() if parts else MofNCompleteColumn(),
+        _rate_column(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     ) as bar:
@@ -160,16 +189,56 @@ def progress_bar(parts: bool = False) -> Iterator[Progress]:
 
 
 @contextmanager
-def bar_of(*columns: Any) -> Iterator[Progress]:
+def facts_bar() -> Iterator[Progress]:
+    """A bar on stderr whose tasks have a field `facts`: a text that says how fast it goes."""
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+
+    with _bar_of(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[facts]}"),
+        TimeElapsedColumn(),
+    ) as bar:
+        yield bar
+
+
+@contextmanager
+def _bar_of(*columns: ProgressColumn) -> Iterator[Progress]:
     """A bar on stderr with these columns; it is gone when its work is done."""
-    from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
+    console = _errors()
     shown: dict[str, Any] = {"console": console, "transient": True}
     bar = Progress(*columns, **shown, disable=not console.is_terminal)
     with doing(lambda: line_of(bar)), bar:
         yield bar
+
+
+def _errors() -> Console:
+    """The console on stderr, for everything but results."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _rate_column() -> ProgressColumn:
+    """The column of a bar that says how many things are done a second."""
+    from rich.progress import ProgressColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(_rate(task), style="progress.data.speed")
+
+    return Rate()
+
+
+def _rate(task: Task) -> str:
+    """How many things are done a second; nothing if that is not known, or it is parts of one."""
+    speed = task.finished_speed or task.speed
+    if not speed or task.total is None or task.total <= 1:
+        return ""
+    return f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s"
 
 
 def line_of(bar: Progress) -> str:
@@ -186,6 +255,8 @@ def line_of(bar: Progress) -> str:
     if task.total > 1:
         found += f"{task.completed:,.0f} of {task.total:,.0f}, "
     found += f"{task.percentage:.0f}% done"
+    if rate := _rate(task):
+        found += f", {rate}"
     left = task.time_remaining
     return found if left is None else f"{found}, about {duration(left)} left"
 
@@ -193,3 +264,11 @@ def line_of(bar: Progress) -> str:
 def move_on(bar: Progress, task: TaskID, done: float) -> None:
     """Say how much of a task is done."""
     bar.update(task, completed=done)
+
+
+@contextmanager
+def counting_bar(what: str, total: int) -> Iterator[Callable[[int, int], object]]:
+    """A progress bar on stderr that is told how much is done."""
+    with progress_bar(parts=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done, _: move_on(bar, task, done)

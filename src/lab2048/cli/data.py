@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lab2048 import cli_complete
-from lab2048.cli_cluster import judge_on, player_on, team_at
-from lab2048.cli_progress import move_on, progress_bar
-from lab2048.options import (
+from lab2048.cli import completion
+from lab2048.cli.cluster import judge_on, player_on, team_at
+from lab2048.cli.console import move_on, progress_bar
+from lab2048.cli.options import (
     BoardOption,
     ClusterOption,
     ForceOption,
@@ -21,8 +21,13 @@ from lab2048.options import (
     ThreadsOption,
     command_group,
     count_option,
+    in_python,
 )
-from lab2048.wording import size
+from lab2048.formatting import size
+from lab2048.game import Rules
+
+if TYPE_CHECKING:
+    from lab2048.data.files import Written
 
 app = command_group("Make move data to learn from, or look through it.")
 
@@ -41,13 +46,13 @@ PlayerOption = Annotated[
     typer.Option(
         "--player",
         help="Who plays, such as ntuple:depth=2.",
-        autocompletion=cli_complete.players,
+        autocompletion=completion.players,
     ),
 ]
 OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")]
 
 
-@app.command()
+@app.command(epilog=in_python('lab2048.save_moves("moves.parquet", "ntuple", moves=5000)'))
 def make(  # noqa: PLR0913, PLR0917
     out: OutOption,
     player: PlayerOption = "ntuple",
@@ -62,24 +67,19 @@ def make(  # noqa: PLR0913, PLR0917
     as_json: JsonOption = False,
 ) -> None:
     """Write the moves of games of a player: .parquet, or .txt for the text form of the study."""
-    from lab2048.arena import prepare
-    from lab2048.data import check_file, make_moves, write_moves
-    from lab2048.game import Rules
-    from lab2048.players import make_player
+    from lab2048.data.files import save_moves
 
-    rules = Rules.parse(board, p4)
-    check_file(out, force)
-    chosen = make_player(player, rules)
-    prepare(chosen)
     with team_at(cluster, threads) as team, progress_bar() as bar:
-        task = bar.add_task(chosen.spec, total=moves)
-        note, play = partial(move_on, bar, task), player_on(team)
-        parts = make_moves(chosen, moves, seed, threads, note, first, play)
-        written = write_moves(out, parts, rules, {"player": chosen.spec, "seed": seed})
-    tell_written(out, "moves", written, as_json, player=chosen.spec, board=rules.name, seed=seed)
+        task = bar.add_task(player, total=moves)
+        written = save_moves(
+            out, player, Rules.parse(board, p4), moves=moves, first=first, seed=seed,
+            threads=threads, force=force, progress=partial(move_on, bar, task),
+            play=player_on(team),
+        )  # fmt: skip
+    tell_written(written, as_json)
 
 
-@app.command()
+@app.command(epilog=in_python('lab2048.save_labels("labels.parquet", "ntuple", moves=5000)'))
 def label(  # noqa: PLR0913, PLR0917
     out: OutOption,
     player: PlayerOption = "ntuple",
@@ -88,7 +88,7 @@ def label(  # noqa: PLR0913, PLR0917
         typer.Option(
             "--teacher",
             help="Who judges the moves, if not who plays.",
-            autocompletion=cli_complete.players,
+            autocompletion=completion.players,
         ),
     ] = None,
     moves: MovesOption = 100_000,
@@ -103,47 +103,28 @@ def label(  # noqa: PLR0913, PLR0917
     as_json: JsonOption = False,
 ) -> None:
     """Write boards of games of a player with what it, or its teacher, says about each move."""
-    from lab2048.arena import prepare
-    from lab2048.game import Rules
-    from lab2048.labels import Astray, write_labels
-    from lab2048.players import make_player
+    from lab2048.data.files import save_labels
 
-    rules = Rules.parse(board, p4)
-    check_labels(out, force)
-    chosen = make_player(player, rules)
-    judge = make_player(teacher, rules) if teacher else chosen
-    prepare(chosen)
-    prepare(judge)
     with team_at(cluster, threads) as team, progress_bar() as bar:
-        task = bar.add_task(chosen.spec, total=moves)
-        written = write_labels(
-            out, Astray(rules, chosen, random), judge, moves, first=first, seed=seed,
-            threads=threads, progress=partial(move_on, bar, task), play=player_on(team),
-            judge=judge_on(team),
+        task = bar.add_task(player, total=moves)
+        written = save_labels(
+            out, player, Rules.parse(board, p4), teacher=teacher, moves=moves, first=first,
+            random=random, seed=seed, threads=threads, force=force,
+            progress=partial(move_on, bar, task), play=player_on(team), judge=judge_on(team),
         )  # fmt: skip
-    facts = {"player": chosen.spec, "teacher": judge.spec, "board": rules.name, "seed": seed}
-    tell_written(out, "boards", written, as_json, **facts)
+    tell_written(written, as_json)
 
 
-def tell_written(path: Path, what: str, written: int, as_json: bool, **facts: Any) -> None:
-    """Say what is in a file now: so many moves, boards or states of a player."""
-    found = path.stat().st_size
+def tell_written(written: Written, as_json: bool) -> None:
+    """Say what is in a file now."""
     if as_json:
-        print(json.dumps({"file": str(path), what: written, "bytes": found, **facts}))
-    else:
-        print(f"wrote {written:,} {what} of {facts['player']} to {path}: {size(found)}")
+        print(json.dumps(written.as_json()))
+        return
+    what, who = written.what, written.facts["player"]
+    print(f"wrote {written.count:,} {what} of {who} to {written.path}: {size(written.bytes)}")
 
 
-def check_labels(path: Path, force: bool) -> None:
-    """An error unless labels may be put into this file (`home.check_target`)."""
-    from lab2048.data import check_file
-
-    if path.suffix != ".parquet":
-        raise ValueError(f"labels go into a .parquet file, not {path.name[:40]}")
-    check_file(path, force)
-
-
-@app.command()
+@app.command(epilog=in_python('lab2048.save_perfect_labels("perfect.parquet", "3x3")'))
 def perfect(  # noqa: PLR0913, PLR0917
     out: OutOption,
     board: BoardOption = "3x3",
@@ -158,27 +139,24 @@ def perfect(  # noqa: PLR0913, PLR0917
     as_json: JsonOption = False,
 ) -> None:
     """Write perfect labels of a solved board: every state that a player comes to, and how often."""
-    from lab2048.arena import prepare
-    from lab2048.cli_train import table_against
-    from lab2048.game import Rules
-    from lab2048.labels import write_perfect
-    from lab2048.players import make_player
+    from lab2048.cli.solve import maker
+    from lab2048.data.files import check_labels, save_perfect_labels
+    from lab2048.solver.problem import Problem
+    from lab2048.solver.tables import require_table
 
     rules = Rules.parse(board, p4)
     check_labels(out, force)
-    with table_against(rules.name, rules) as table, progress_bar() as bar:
-        chosen = make_player(player, rules)
-        prepare(chosen)
-        task = bar.add_task(chosen.spec, total=(4 << rules.cells) - 4)  # the largest age
-        written = write_perfect(
-            out, table, chosen, random=random, likely=likely, threads=threads,
-            progress=partial(move_on, bar, task),
+    problem = Problem.of(rules)
+    with require_table(problem, make=maker(problem)) as table, progress_bar() as bar:
+        task = bar.add_task(player, total=(4 << rules.cells) - 4)  # the largest age
+        written = save_perfect_labels(
+            out, rules, player, table=table, random=random, likely=likely, threads=threads,
+            force=True, progress=partial(move_on, bar, task),
         )  # fmt: skip
-    facts = {"player": chosen.spec, "board": rules.name, "random": random}
-    tell_written(out, "states", written, as_json, **facts)
+    tell_written(written, as_json)
 
 
-@app.command()
+@app.command(epilog=in_python('lab2048.check_moves("moves.parquet")'))
 def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=".txt or .parquet files.")],
     board: BoardOption = "4x4",
@@ -187,8 +165,7 @@ def check(
     """Look through move data: how many moves there are, and what their cells mean."""
     from dataclasses import asdict
 
-    from lab2048.data import open_moves, summarise
-    from lab2048.game import Rules
+    from lab2048.data.moves import open_moves, summarise
 
     rules = Rules.parse(board)
     found = {}

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from lab2048 import cli_complete
-from lab2048.notation import counted
+from lab2048.cli import completion
+from lab2048.game.notation import counted
 
 BoardOption = Annotated[
     str,
     typer.Option(
-        "--board", metavar="RxC", help="The board's size.", autocompletion=cli_complete.boards
+        "--board", metavar="RxC", help="The board's size.", autocompletion=completion.boards
     ),
 ]
 FourOption = Annotated[float, typer.Option("--p4", help="The chance that a new tile is a 4.")]
@@ -60,3 +60,8 @@ def command_group(about: str) -> typer.Typer:
             print(context.get_help())
 
     return group
+
+
+def in_python(call: str) -> str:
+    """Return the last line of a command's help: the call that does the same in Python."""
+    return f"In Python: {call}"

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lab2048 import cli_complete
-from lab2048.cli_evaluate import TableOption, say, table_for
-from lab2048.options import ForceOption, JsonOption
-from lab2048.wording import number, plain
+from lab2048.cli import completion
+from lab2048.cli.console import status
+from lab2048.cli.evaluate import TableOption, table_for
+from lab2048.cli.options import ForceOption, JsonOption, in_python
+from lab2048.formatting import number, plain
+from lab2048.home import say
 
 if TYPE_CHECKING:
-    from lab2048.player import Player
-    from lab2048.records import Record, Turn
-    from lab2048.review import Review
-    from lab2048.solve.table import Table
+    from lab2048.game.record import Record
+    from lab2048.measure.review import Review
 
 app = typer.Typer()
 
@@ -35,7 +34,7 @@ FileArgument = Annotated[
 ]
 
 
-@app.command()
+@app.command(epilog=in_python('lab2048.replay("games.jsonl")'))
 def replay(
     path: FileArgument,
     game: Annotated[
@@ -44,21 +43,18 @@ def replay(
     as_json: JsonOption = False,
 ) -> None:
     """Play games of a file again, and see that every move and the score are as written."""
-    from lab2048.records import read_records
+    from lab2048.measure.replay import read_game
+    from lab2048.measure.replay import replay as play_again
 
     if game is not None:
-        _show_game(_nth(path, game), as_json)
+        _show_game(read_game(path, game), as_json)
         return
-    count = moves = 0
-    for record in read_records(path):
-        count += 1
-        moves += len(_turns(record, path, count))
-    if count == 0:
-        raise ValueError(f"{path} has no games")
+    with status("replaying") as change:
+        found = play_again(path, lambda games: change(f"replaying: {games:,} games"))
     if as_json:
-        print(json.dumps({"games": count, "moves": moves}))
+        print(found.to_json(), end="")
     else:
-        print(f"{count:,} games with {moves:,} moves, all as they are written")
+        print(f"{len(found):,} games with {found.moves:,} moves, all as they are written")
 
 
 def _show_game(record: Record, as_json: bool) -> None:
@@ -76,7 +72,7 @@ def _show_game(record: Record, as_json: bool) -> None:
     print(f"score {record.score:,}, largest tile {record.max_tile}, {len(record.moves)} moves")
 
 
-@app.command()
+@app.command(epilog=in_python('lab2048.review("games.jsonl").worst(5)'))
 def review(
     path: FileArgument,
     game: Annotated[int, typer.Option("--game", min=1, help="Which game, counted from 1.")] = 1,
@@ -87,7 +83,7 @@ def review(
             "--by",
             metavar="PLAYER",
             help="A strong player to compare with.",
-            autocompletion=cli_complete.players,
+            autocompletion=completion.players,
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Print every move, not only the worst.")] = (
@@ -105,90 +101,56 @@ def review(
     The judge is the table of the solved board, or else a player: the one that is named, the n-tuple
     network of the package where there is one for the board, or expectimax. --json has every move.
     """
+    from lab2048.game.record import RecordError
     from lab2048.home import check_target
-    from lab2048.records import RecordError
-    from lab2048.review import review as go_through
+    from lab2048.measure.replay import read_game
+    from lab2048.measure.review import judge_of, reviewed
 
     if by is not None and table is not None:
         raise ValueError("a game is judged by a table or by a player, not by both")
-    record = _nth(path, game)
+    record = read_game(path, game)
     if page is not None:
         check_target(page, force=force)
-    with _judge(record, table, by) as judge:
+    with ExitStack() as stack:
+        known = table_for(record.rules, table) if by is None else None
+        if known is not None:
+            stack.enter_context(known)
+        chosen = by or (known if table is not None else None)
+        judge = stack.enter_context(judge_of(record, chosen, known))
         try:
-            found = go_through(record, judge)
+            found = reviewed(record, judge)
         except RecordError as error:
             raise ValueError(f"{path}, game {game}: {error}") from None
     if page is not None:
-        from lab2048.review_page import write_review
+        from lab2048.report.review_page import write_review
 
         write_review(record, found, page, sys.argv[1:])
         say(f"wrote {page}")
     if as_json:
-        print(json.dumps({"player": record.player, "score": record.score, **found.as_json()}))
+        print(found.to_json(), end="")
     else:
         _show_review(record, found, every)
 
 
-@contextmanager
-def _judge(record: Record, table: str | None, by: str | None) -> Iterator[Table | Player]:
-    """Who judges a game: the table or the player that was named, or what there is for the board."""
-    from lab2048.players import make_player
-    from lab2048.review import usual_judge
-
-    with ExitStack() as stack:
-        found = table_for(record.rules, table) if by is None else None
-        if found is not None:
-            stack.enter_context(found)
-            if table is None and record.start is not None and record.start not in found:
-                found = None  # no game comes to where this one began
-        yield found or make_player(by or usual_judge(record.rules), record.rules)
-
-
-def _nth(path: Path, number: int) -> Record:
-    """One game of a file."""
-    from itertools import islice
-
-    from lab2048.records import read_records
-
-    found = list(islice(read_records(path), number - 1, number))
-    if not found:
-        raise ValueError(f"{path} has no game {number}")
-    _turns(found[0], path, number)
-    return found[0]
-
-
-def _turns(record: Record, path: Path, number: int) -> list[Turn]:
-    """The moves of a game, or an error that says which game of the file is none."""
-    from lab2048.records import RecordError
-
-    try:
-        return list(record.turns())
-    except RecordError as error:
-        raise ValueError(f"{path}, game {number}: {error}") from None
-
-
 def _show_review(record: Record, review: Review, every: bool) -> None:
     """The worst moves of a game, or all of them, and its summary."""
-    from lab2048.review import worst
-
     print(f"{plain(record.player)} on {record.rules.name}, judged by {review.judge}")
     if review.caveat:
         print(review.caveat)
     print()
     if every:
         _show_moves(review)
-    for step in worst(review.steps):
+    for step in review.worst():
         facts = [f"{step.move}, {step.mark}", f"better {step.best}", review.lost(step)]
         print(f"move {step.number}: {'; '.join(filter(None, facts))}")
         print(step.board.grid())
         print()
-    print("; ".join(review.facts(record)))
+    print("; ".join(review.facts()))
 
 
 def _show_moves(review: Review) -> None:
     """Every move in a line."""
-    from lab2048.marks import BEST
+    from lab2048.measure.marks import BEST
 
     print(" move  made   mark     better       lost  board")
     for step in review.steps:

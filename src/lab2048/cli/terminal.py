@@ -1,4 +1,7 @@
-"""The game on a terminal: keys in, a colour board out."""
+"""The game on a terminal: keys in, a colour board out.
+
+Rich draws but reads no keys, and curses, which reads them, would have to draw too.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from typing import TYPE_CHECKING
 
 from rich.align import Align
 from rich.color import Color
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.style import Style
 from rich.text import Text
 
+from lab2048.cli.console import output
 from lab2048.game import P4, Board, Direction, Game, Rules
+from lab2048.game.colours import Colour, text_colour, tile_colour
 from lab2048.home import home, write_atomically
-from lab2048.palette import Colour, text_colour, tile_colour
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Choose = Callable[[Board, int], Direction]
 """What a player does: a move for a board and a random word."""
@@ -230,7 +238,7 @@ def play(rules: Rules, seed: int | None) -> Game:
     game = Game(rules, seed)
     need_terminal("play")
     best = BestScores()
-    console = Console()
+    console = output()
     note = ""
     undone = False  # a game with a move taken back does not count for the best score
 
@@ -277,7 +285,7 @@ def watch(name: str, choose: Choose, rules: Rules, seed: int | None, speed: floa
             game.play(choose(game.board, game.own_word))
         return game
     need_terminal("watch")
-    console = Console()
+    console = output()
     paused = False
     due = time.monotonic()
     with (

@@ -9,19 +9,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from lab2048 import cli_evaluate
-from lab2048.cli_progress import status
-from lab2048.options import ForceOption, JsonOption, count_option
+from lab2048.cli.console import status
+from lab2048.cli.evaluate import run
+from lab2048.cli.options import ForceOption, JsonOption, count_option, in_python
+from lab2048.cli.results import show_results
 
 if TYPE_CHECKING:
-    from lab2048.player import Player
-
-    Played = tuple[list[Player], list[dict[str, Any]]]
-    """Who has played, and what came out."""
+    from lab2048.measure.evaluation import Evaluation
 
 app = typer.Typer()
 
@@ -64,7 +62,7 @@ FIRST = 4469.5781
 """What perfect play still scores from the board in the welcome."""
 
 
-@app.command()
+@app.command(epilog=in_python('lab2048.evaluate("optimal", "3x3", games=500)'))
 def tour(
     games: Annotated[
         int, count_option("--games", "games", "Games on 3x3; a tenth on 4x4.", 10, 10**7)
@@ -77,7 +75,7 @@ def tour(
     as_json: JsonOption = False,
 ) -> None:
     """Solve 3x3, rank players against perfect play, play on 4x4, and write it all on a page."""
-    from lab2048.chance import checked_seed
+    from lab2048.game.randomness import checked_seed
     from lab2048.home import check_target, home
 
     checked_seed(seed)
@@ -85,18 +83,19 @@ def tour(
     check_target(path, force=force or out is None)  # the usual page is the last tour's
     print(WELCOME.format(left=FIRST), file=sys.stderr, flush=True)
     with _compiling() as ahead:
-        players, small = _on_3x3(games, seed, ahead)
+        small = _on_3x3(games, seed, ahead)
         if not as_json:
-            cli_evaluate.show_results(small)
-        others, large = _on_4x4(max(1, games // 10), seed, ahead)
+            show_results(small.details())
+        large = _on_4x4(max(1, games // 10), seed, ahead)
         if not as_json:
-            cli_evaluate.show_results(large)
-    from lab2048.report import write_report
+            show_results(large.details())
+    from lab2048.report.evaluation_page import write_report
 
-    write_report([*small, *large], path, sys.argv[1:])
-    cli_evaluate.forget([*players, *others], seed)
+    write_report([*small.details(), *large.details()], path, sys.argv[1:])
+    for each in (small, large):
+        each.forget()
     if as_json:
-        print(json.dumps([cli_evaluate.without_details(each) for each in [*small, *large]]))
+        print(json.dumps([*small.as_json(), *large.as_json()]))
         return
     command = "lab2048" if shutil.which("lab2048") else sys.argv[0]
     print(f"The page with pictures: {path}")
@@ -110,7 +109,7 @@ def _compiling() -> Iterator[IO[str]]:
     What comes out is a line for each board that is ready, or nothing if the process fails: then
     this one compiles for itself.
     """
-    code = "from lab2048.cli_tour import compile_ahead; compile_ahead()"
+    code = f"from {__name__} import compile_ahead; compile_ahead()"
     ahead = subprocess.Popen(
         [sys.executable, "-c", code],
         stdin=subprocess.DEVNULL,
@@ -128,9 +127,9 @@ def _compiling() -> Iterator[IO[str]]:
 
 def compile_ahead() -> None:
     """Compile what the players of the tour need, and say so after each board."""
-    from lab2048.arena import prepare
     from lab2048.game import Rules
-    from lab2048.players import make_player
+    from lab2048.measure.arena import prepare
+    from lab2048.players.registry import make_player
 
     for rules, specs in ((Rules(3, 3), SMALL), (Rules(4, 4), LARGE)):
         for spec in specs:
@@ -139,30 +138,28 @@ def compile_ahead() -> None:
         print(rules.name, flush=True)
 
 
-def _on_3x3(games: int, seed: int, ahead: IO[str]) -> Played:
+def _on_3x3(games: int, seed: int, ahead: IO[str]) -> Evaluation:
     """The players on 3x3, against perfect play."""
-    from lab2048.cli_solve import solved
+    from lab2048.cli.solve import solved
     from lab2048.game import Rules
-    from lab2048.players import make_player
-    from lab2048.solve.problem import Problem
+    from lab2048.players.registry import make_player
+    from lab2048.solver.problem import Problem
 
     rules = Rules(3, 3)
     with solved(Problem.of(rules)) as table:
         _wait(ahead)
         entrants = [make_player(spec, rules) for spec in SMALL]
-        found = cli_evaluate.run(entrants, games, seed, None, table, EXACT)
-    return entrants, cli_evaluate.results_of(found)
+        return run(entrants, games, seed, table=table, exact=EXACT)
 
 
-def _on_4x4(games: int, seed: int, ahead: IO[str]) -> Played:
+def _on_4x4(games: int, seed: int, ahead: IO[str]) -> Evaluation:
     """Some players on 4x4."""
     from lab2048.game import Rules
-    from lab2048.players import make_player
+    from lab2048.players.registry import make_player
 
     _wait(ahead)
     entrants = [make_player(spec, Rules(4, 4)) for spec in LARGE]
-    found = cli_evaluate.run(entrants, games, seed, None, None, ())
-    return entrants, cli_evaluate.results_of(found)
+    return run(entrants, games, seed, table=False)
 
 
 def _wait(ahead: IO[str]) -> None:

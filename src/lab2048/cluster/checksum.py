@@ -1,4 +1,7 @@
-"""The checksum of a whole from the checksums of its parts."""
+"""The checksum of a whole from the checksums of its parts.
+
+Python's zlib module has a function for this (`crc32_combine`) from 3.15 on only.
+"""
 
 from __future__ import annotations
 

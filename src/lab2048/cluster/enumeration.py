@@ -1,4 +1,4 @@
-"""Every reachable state, by a team: `solve.layers` with files in place of memory.
+"""Every reachable state, by a team: `solver.enumeration` with files in place of memory.
 
 The steps are the same, and so are the keys. But here a list is cut where the shards of the next
 step begin before it is written, by samples of the layer before: layers change little from one age
@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lab2048.board import Words
-from lab2048.cluster import shards
-from lab2048.cluster.files import Files
-from lab2048.cluster.shards import SAMPLES, Made, Piece, put
-from lab2048.cluster.team import Task, Team, results
-from lab2048.solve.layers import NONE
-from lab2048.solve.problem import Problem
-from lab2048.solve.store import BLOCK_KEYS, blocks_of
+from lab2048.cluster import shard_steps
+from lab2048.cluster.exchange_files import Files
+from lab2048.cluster.shard_steps import SAMPLES, Made, Piece, put
+from lab2048.cluster.workers import Task, Team, results
+from lab2048.engine.arrays import Words
+from lab2048.solver.enumeration import NONE
+from lab2048.solver.problem import Problem
+from lab2048.solver.table_files import BLOCK_KEYS, blocks_of
 
 SHARD, LIST, PACKED = "shard", "list", "packed"
 """Kinds of files."""
@@ -34,7 +34,7 @@ MOST = 3_000_000
 
 
 def parts_for(keys: int, workers: int, most: int) -> int:
-    """Into how many shards so many keys are divided."""
+    """The number of shards that keys are divided into."""
     rounds = math.ceil(keys / (workers * most))
     return max(1, min(workers * rounds, keys // LEAST))
 
@@ -47,7 +47,7 @@ class File(NamedTuple):
 
 
 def count_of(files: Sequence[File]) -> int:
-    """How many keys files have together."""
+    """The number of keys in all files."""
     return sum(file.keys for file in files)
 
 
@@ -89,7 +89,7 @@ class FarEnumeration:
         self._state_cuts, self._after_cuts = NONE, NONE
 
     def go_on_from(self, age: int, younger: Words, youngest: Words) -> None:
-        """Take up the work at an age, with the afterstates of the two ages before it."""
+        """Resume at an age, given the afterstates of the two ages before it."""
         self.age = age - 2
         parts = parts_for(len(younger), self.team.workers, MOST)
         self._younger = [self._saved("youngest", youngest)]
@@ -119,7 +119,7 @@ class FarEnumeration:
                 blocks = self._pack(states)
                 afters = self._spawned(spawning)
                 packed = self.team.begin(
-                    shards.pack_all_afters,
+                    shard_steps.pack_all_afters,
                     pieces_of(afters, 0, count_of(afters)),
                     self._files.new(PACKED, self._name("afters", 0)).path,
                 )
@@ -140,7 +140,7 @@ class FarEnumeration:
         size = BLOCK_KEYS * max(1, math.ceil(blocks_of(keys) / self.team.workers))
         return [
             self.team.begin(
-                shards.pack_blocks,
+                shard_steps.pack_blocks,
                 pieces_of(states, begin, min(begin + size, keys)),
                 self._files.new(PACKED, self._name("states", begin)).path,
             )
@@ -150,7 +150,7 @@ class FarEnumeration:
     def _move(self) -> Merging:
         """Begin to merge the states of this age, and to list their afterstates."""
         more: list[tuple[Any, ...]] = [() for _ in self._states[0].places[1:]]
-        return self._merge(shards.move, "states", self._states, self._after_cuts, more)
+        return self._merge(shard_steps.move, "states", self._states, self._after_cuts, more)
 
     def _spawn(self, lists: Sequence[Listed]) -> Merging:
         """Begin to merge the afterstates of this age, and to list the states of the next."""
@@ -158,7 +158,7 @@ class FarEnumeration:
         bounds = np.linspace(0, count_of(self._younger), parts + 1).astype(int).tolist()
         # shards of lower keys, with more empty cells, get those of higher ones
         younger = [(pieces_of(self._younger, *bound),) for bound in pairwise(bounds)][::-1]
-        return self._merge(shards.spawn, "afters", lists, self._state_cuts, younger)
+        return self._merge(shard_steps.spawn, "afters", lists, self._state_cuts, younger)
 
     def _spawned(self, spawning: Merging) -> list[File]:
         """Wait for the afterstates of this age."""
@@ -203,7 +203,7 @@ class Merging:
         self.made: list[Made] = []
 
     def shards(self) -> list[File]:
-        """Wait for the shards. The lists that they were merged from are of no use any more."""
+        """Wait for the shards. The lists that they were merged from may be overwritten."""
         self.made = results(self._tasks)
         for listed in self._merged:
             self._files.done_with(LIST, listed.path)

@@ -12,8 +12,8 @@ from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 
-from lab2048.cluster.shards import Out
-from lab2048.cluster.team import Team
+from lab2048.cluster.shard_steps import Out
+from lab2048.cluster.workers import Team
 
 
 class Files:
@@ -29,13 +29,13 @@ class Files:
         self._spare: dict[str, list[str]] = defaultdict(list)
 
     def new(self, kind: str, name: str) -> Out:
-        """A file to be written, in place of one of its kind that is of no use any more."""
+        """A file to be written, over one of its kind that is not needed any more."""
         spare = self._spare[kind]
         again = spare.pop() if spare and self._reuses else None
         return Out(str(self._folder / f"{name}-{kind}"), again)
 
     def done_with(self, kind: str, path: str) -> None:
-        """A file of this kind is of no use any more."""
+        """Release a file: it may be overwritten."""
         if not self._reuses:
             with suppress(FileNotFoundError):
                 os.unlink(path)
@@ -48,7 +48,7 @@ class Files:
         return self._again and not self._team.losses
 
     def clear(self) -> None:
-        """Remove all that is of no use."""
+        """Remove the files that are not needed any more."""
         for paths in self._spare.values():
             for path in paths:
                 Path(path).unlink(missing_ok=True)

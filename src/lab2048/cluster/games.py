@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab2048.arena import Played, play_games, prepare
-from lab2048.board import Words
-from lab2048.cluster.team import ClusterError, Team
+from lab2048.cluster.workers import ClusterError, Team
+from lab2048.data.labels import Astray, judged
+from lab2048.engine.arrays import Floats, Words
 from lab2048.game import Rules
-from lab2048.labels import Astray, judged
-from lab2048.player import Floats, Player
-from lab2048.players import make_player
+from lab2048.measure.arena import Played, play_games, prepare
+from lab2048.players.player import Player
+from lab2048.players.registry import make_player
 
 BLOCKS = 8
 """Blocks of games for each worker, so that all are done at about the same time."""

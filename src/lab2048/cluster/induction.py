@@ -1,4 +1,4 @@
-"""Backward induction by a team: `solve.values` with indexes in files that all machines map.
+"""Backward induction by a team: `solver.induction` with indexes in files that all machines map.
 
 A layer's index is one file. A shard that has all keys of its regions writes their lines itself. On
 boards where a few regions have most of the keys such shards are too few or too uneven for a large
@@ -18,19 +18,22 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from lab2048.cluster import shards
+from lab2048.cluster import shard_steps
 from lab2048.cluster.checksum import joined_crc
-from lab2048.cluster.files import Files
-from lab2048.cluster.layers import parts_for
-from lab2048.cluster.shards import Afters, Kept, Out, Place, States, Valued
-from lab2048.cluster.team import Task, Team, results
-from lab2048.solve.crew import Crew
-from lab2048.solve.keys import FIRST, LINE, REGIONS, lines_for, region_shift
-from lab2048.solve.layers import Mover, afterstates
-from lab2048.solve.making import LayerReader, ValueWriter
-from lab2048.solve.problem import Problem
-from lab2048.solve.solver import Progress, Step
-from lab2048.solve.store import BLOCK_KEYS, KEYS, SCRATCH, PackedAfters, age_of, pack_afters
+from lab2048.cluster.enumeration import parts_for
+from lab2048.cluster.exchange_files import Files
+from lab2048.cluster.shard_steps import Afters, Kept, Out, Place, States, Valued
+from lab2048.cluster.workers import Task, Team, results
+from lab2048.engine.arrays import ranks_of
+from lab2048.solver.enumeration import Mover, afterstates
+from lab2048.solver.executor import Progress, Step
+from lab2048.solver.key_file import PackedAfters, pack_afters
+from lab2048.solver.keys import FIRST, LINE, REGIONS, lines_for, region_shift
+from lab2048.solver.problem import Problem
+from lab2048.solver.table_files import BLOCK_KEYS, KEYS, SCRATCH, age_of
+from lab2048.solver.table_writer import LayerReader
+from lab2048.solver.threads import Crew
+from lab2048.solver.value_writer import ValueWriter
 
 INDEX = "index"
 MOST = 1_000_000
@@ -53,7 +56,7 @@ class Source(Protocol):
         """The key at a place."""
 
     def below(self, key: int) -> int:
-        """How many keys are below this one."""
+        """The number of keys below this one."""
 
     def cuts(self, parts: int) -> list[int]:
         """The places that divide the work with them evenly."""
@@ -75,7 +78,7 @@ class StateSource:
         return int(self._keys.block(self._number, block)[rest])
 
     def below(self, key: int) -> int:
-        """How many keys are below this one."""
+        """The number of keys below this one."""
         return self._keys.below(self._number, key)
 
     def cuts(self, parts: int) -> list[int]:
@@ -96,7 +99,7 @@ class AfterSource:
 
     def __init__(self, folder: Path, reader: LayerReader, number: int, cells: int) -> None:
         self._path = str(folder / SCRATCH)
-        self._shifts = np.arange(0, 4 * cells, 4, dtype=np.uint64)
+        self._cells = cells
         self._place = reader.scratch_place(number)
         offset, size = self._place
         self._packed = PackedAfters(np.memmap(self._path, np.uint8, "r", offset, (size,)))
@@ -107,7 +110,7 @@ class AfterSource:
         return int(self._packed.some(np.array([place]))[0])
 
     def below(self, key: int) -> int:
-        """How many keys are below this one."""
+        """The number of keys below this one."""
         return self._packed.below(key)
 
     def cuts(self, parts: int) -> list[int]:
@@ -115,7 +118,7 @@ class AfterSource:
         if parts == 1:
             return []
         places = np.linspace(0, self.count - 1, SAMPLES).astype(np.int64)
-        cells = self._packed.some(places)[:, None] >> self._shifts & np.uint64(15)
+        cells = ranks_of(self._packed.some(places), self._cells)
         work = np.cumsum(1 + np.count_nonzero(cells == 0, axis=1))
         wanted = work[-1] * np.arange(1, parts) / parts
         found: list[int] = np.interp(wanted, work, places).astype(np.int64).tolist()
@@ -139,7 +142,7 @@ class Lot(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many keys they are."""
+        """The number of keys."""
         return self.end - self.begin
 
     def of(self, source: Source) -> States | Afters:
@@ -157,7 +160,7 @@ class Plan(NamedTuple):
 
 
 def planned(source: Source, file: Out, parts: int, workers: int, shift: int) -> Plan:
-    """A plan for so many shards, and an index without keys."""
+    """Plan `parts` shards, and make an index without keys."""
     path = file.path
     targets = source.cuts(parts)
     first_regions = sorted({source.key(place) >> shift for place in targets})
@@ -175,7 +178,7 @@ def planned(source: Source, file: Out, parts: int, workers: int, shift: int) -> 
 
 
 def longest(lots: Sequence[Lot], workers: int) -> int:
-    """How many keys come to a worker at most, if the largest lots are dealt out first."""
+    """The keys of the busiest worker, if the largest lots are dealt out first."""
     load = [0] * workers
     for size in sorted((lot.size for lot in lots), reverse=True):
         heapreplace(load, load[0] + size)
@@ -237,17 +240,17 @@ class FarInduction:
         four, two = (self._index_again(number) for number in (left + 1, left))
         noting: Future[None] | None = None
         afters = self._afters(left - 1)
-        tasks = self._begin(shards.value_afters, afters, two, four)
+        tasks = self._begin(shard_steps.value_afters, afters, two, four)
         for number in range(left - 1, last - 1, -1):
             states = self._states(number)
             self._end(afters, tasks)
             self._files.done_with(INDEX, four)
-            tasks = self._begin(shards.value_states, states, afters.plan.path)
+            tasks = self._begin(shard_steps.value_states, states, afters.plan.path)
             coming = self._afters(number - 1) if number > last else afters
             valued = _together(self._end(states, tasks), states)
             two, four = states.plan.path, two
             if coming is not afters:
-                tasks = self._begin(shards.value_afters, coming, two, four)
+                tasks = self._begin(shard_steps.value_afters, coming, two, four)
             self._clear(afters)
             afters = coming
             if noting is not None:  # one at a time, in order
@@ -288,7 +291,7 @@ class FarInduction:
         return planned(source, self._files.new(INDEX, name), parts, self.team.workers, self._shift)
 
     def _begin(self, step: Callable[..., Any], half: Half, *indexes: str) -> list[Task]:
-        """Have keys valued by the indexes of what they lead to, the largest shards first."""
+        """Begin to value keys by the indexes of what they lead to, the largest shards first."""
         lots = half.plan.shards
         tasks = {
             lot: self.team.begin(
@@ -305,7 +308,7 @@ class FarInduction:
         return found
 
     def _clear(self, afters: Half) -> None:
-        """Afterstates are of no use once the states of their age have values."""
+        """Release the files of afterstates once the states of their age have values."""
         self._files.done_with(INDEX, afters.plan.path)
         for file in afters.kept:
             os.unlink(file.path)
@@ -314,7 +317,7 @@ class FarInduction:
         """Fill an index that the shards have not filled, from their values in a file."""
         for file in kept:
             jobs = [(self.problem, lot.of(source), file, lot.place) for lot in plan.fillers]
-            self.team.run(shards.fill_index, jobs)
+            self.team.run(shard_steps.fill_index, jobs)
 
     def _index_again(self, number: int) -> str:
         """The index of a layer whose values were carried along."""
@@ -325,7 +328,7 @@ class FarInduction:
         return plan.path
 
     def _see_to_afters(self, number: int) -> None:
-        """Find the afterstates of a layer again if they are lost; look after those of the next."""
+        """Find the afterstates of a layer again if they are lost, and begin to check the next."""
         sound = self._sound.pop(number, None) or self._look_at(number)
         if number > 0:
             self._sound[number - 1] = self._look_at(number - 1)
@@ -333,13 +336,13 @@ class FarInduction:
             edges, _ = Mover(self.problem)(self.reader.keys.layer(number))
             offset, _ = self.reader.scratch_place(number)
             path = str(self.record.folder / SCRATCH)
-            shards.put_at(path, pack_afters(afterstates(edges)), offset)
+            shard_steps.put_at(path, pack_afters(afterstates(edges)), offset)
 
     def _look_at(self, number: int) -> Task:
-        """Have somebody see whether the afterstates of a layer are what they were."""
+        """Begin to compare the afterstates of a layer with their checksum."""
         place, crc = self.reader.scratch_place(number), self.record.data["scratch"][number][1]
         path = str(self.record.folder / SCRATCH)
-        return self.team.begin(shards.is_sound, path, *place, crc)
+        return self.team.begin(shard_steps.is_sound, path, *place, crc)
 
 
 def _together(found: Sequence[Valued], states: Half) -> Valued:

@@ -12,14 +12,17 @@ from typing import Any, NamedTuple
 
 import torch
 
-from lab2048.cluster.team import ClusterError, Team, check_source, reason, say
-from lab2048.jit import source_digest
-from lab2048.learn.files import Tensors
-from lab2048.learn.forest import Network
-from lab2048.learn.learner import asked, load_model, model_tensors
-from lab2048.learn.selfplay import Lessons, SelfPlay, Settings
-from lab2048.learn.tower import frozen
-from lab2048.learn.zero import CHUNK, Games, StoppedError, Training
+from lab2048.cluster.workers import ClusterError, Team, check_source, reason
+from lab2048.engine.jit import source_digest
+from lab2048.game.notation import checked_threads
+from lab2048.home import say
+from lab2048.learn.batched_search import Network
+from lab2048.learn.gradient import asked, load_model, model_tensors
+from lab2048.learn.network_files import Tensors
+from lab2048.learn.residual import frozen
+from lab2048.learn.selfplay import Lessons, SelfPlay
+from lab2048.learn.zero import CHUNK, Games, StoppedError, ZeroLearner
+from lab2048.learn.zero_settings import ZeroSettings
 
 MOST_LOSSES = 20
 """How often actors may be lost while a chunk is played."""
@@ -54,7 +57,7 @@ class Result(NamedTuple):
 class Actor:
     """Plays games."""
 
-    def __init__(self, settings: Settings, games: int, seed: int) -> None:
+    def __init__(self, settings: ZeroSettings, games: int, seed: int) -> None:
         torch.set_num_threads(1)
         self._crew = SelfPlay(settings, games, seed)
         self._settings, self._version = settings, -1
@@ -81,13 +84,12 @@ def writable(tensors: Tensors) -> Tensors:
     return {name: each.copy() for name, each in tensors.items()}
 
 
-class FarTraining(Training):
-    """A training whose games are played by actors."""
+class FarZeroLearner(ZeroLearner):
+    """A training whose games are played by actors. Here it only learns, on all cores."""
 
-    def __init__(
-        self, settings: Settings, device: torch.device, actors: int, *, team: Team
-    ) -> None:
-        super().__init__(settings, device, actors)
+    def __init__(self, settings: ZeroSettings, actors: int, *, team: Team) -> None:
+        super().__init__(settings, actors)
+        torch.set_num_threads(checked_threads(None))
         self._ray = team.ray
         kind = team.ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=0)(Actor)
         games = self.crews[0].state.shape[1]
@@ -133,7 +135,7 @@ class FarTraining(Training):
     def _begin(self, number: int, games: tuple[Tensors, int, float]) -> None:
         """Have an actor play on from where its games are, with the newest weights."""
         if self._weights[0] != self.chunks:
-            self._weights = self.chunks, self._ray.put(model_tensors(self.learner.model))
+            self._weights = self.chunks, self._ray.put(model_tensors(self.net.model))
         order = Order(*games, self.units, self.chunks, source_digest())
         reference = self.actors[number].play.remote(order, self._weights[1])
         self._under_way[reference] = number, games

@@ -19,21 +19,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lab2048.board import Words
+from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.jit import U
 from lab2048.home import naming
-from lab2048.jit import U
-from lab2048.solve.keys import FIRST, LINE, Counts, Floats, Index, fill
-from lab2048.solve.layers import NONE, Expander, Mover, moves_room, spawns_room
-from lab2048.solve.problem import Problem
-from lab2048.solve.store import (
-    BLOCK_HEAD,
-    BLOCK_KEYS,
-    PackedAfters,
-    pack_afters,
-    pack_block,
-    read_block,
-)
-from lab2048.solve.values import check_all_found, value_afters_kernel, value_states_kernel
+from lab2048.solver.enumeration import NONE, Expander, Mover, moves_room, spawns_room
+from lab2048.solver.induction import check_all_found, value_afters_kernel, value_states_kernel
+from lab2048.solver.key_file import PackedAfters, pack_afters, pack_block, read_block
+from lab2048.solver.keys import FIRST, LINE, Index, fill
+from lab2048.solver.problem import Problem
+from lab2048.solver.table_files import BLOCK_HEAD, BLOCK_KEYS
 
 SAMPLES = 256
 """Keys of a shard by which the next layer is divided."""
@@ -123,13 +117,13 @@ def mapped(path: str) -> Words:
 
 
 class Room:
-    """Memory for keys that is used again and again."""
+    """A reusable buffer for keys."""
 
     def __init__(self) -> None:
         self._words = NONE
 
     def of(self, size: int) -> Words:
-        """So many words, whatever is in them."""
+        """The first `size` words, with any content."""
         if len(self._words) < size:
             self._words = np.empty(2 * size, np.uint64)  # what is not touched takes no memory
         return self._words[:size]
@@ -153,7 +147,7 @@ class Desk:
         self.index = Index(rules.cells)
 
     def values(self, size: int) -> Floats:
-        """Room for so many values."""
+        """A buffer for `size` values."""
         return self.out.of(size).view(np.float64)
 
 
@@ -183,7 +177,7 @@ class Made(NamedTuple):
 
 
 class Out(NamedTuple):
-    """A file to be written, and one that is of no use any more."""
+    """A file to be written, and one that may be overwritten for it."""
 
     path: str
     spare: str | None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lab2048.jit import source_digest
+from lab2048.engine.jit import source_digest
+from lab2048.home import say
 
 LOCAL = "local"
 MOST_LOSSES = 5
@@ -45,11 +45,6 @@ REFRESH_SECONDS = 5.0
 
 class ClusterError(ValueError):
     """A cluster that is not there, or cannot be used."""
-
-
-def say(text: str) -> None:
-    """A line on stderr."""
-    print(f"lab2048: {text}", file=sys.stderr)
 
 
 def reason(error: BaseException) -> str:
@@ -106,14 +101,14 @@ def connected(address: str, workers: int | None = None, check: bool = True) -> I
 
 
 def _keep_stdout_clean() -> None:
-    """Have Ray say nothing on stdout when a worker is lost: `Task` tells of it, on stderr."""
+    """Keep Ray from writing to stdout when a worker is lost: `Task` tells of it, on stderr."""
     from ray._private import worker
 
     worker.print_to_stdstream = lambda *args, **options: None
 
 
 def _knock(address: str) -> None:
-    """A `ClusterError` at once if nobody is there: Ray would try for many minutes."""
+    """Raise a `ClusterError` at once if there is no cluster: Ray would try for many minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if address == "auto":
         return
@@ -214,7 +209,7 @@ class Team:
                 ).remote(None if shared is None else str(shared), mark)
                 for node in alive
             ]
-            answers = [self._result(each) for each in asked]
+            answers = [self._answer(each) for each in asked]
         finally:
             if shared is not None:
                 (shared / mark).unlink(missing_ok=True)
@@ -226,8 +221,17 @@ class Team:
                 int(node["Resources"].get("memory", 0)),
                 *facts,
             )
-            for node, (host, *facts) in zip(alive, answers, strict=True)
+            for node, answer in zip(alive, answers, strict=True)
+            if answer is not None
+            for host, *facts in [answer]
         ]
+
+    def _answer(self, reference: Any) -> Any:
+        """What a task on one machine has returned; None if the machine has left meanwhile."""
+        try:
+            return self._result(reference)
+        except self.ray.exceptions.TaskUnschedulableError:
+            return None
 
     def check(self, nodes: Sequence[Node], shared: Path | None = None) -> None:
         """A `ClusterError` unless all machines can do the same work, in the same folder."""
@@ -262,7 +266,7 @@ class Team:
     def each(
         self, function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], ahead: int
     ) -> Iterator[Any]:
-        """The same, each result as soon as it is there; so many are under way at a time."""
+        """The same, each result as soon as it is there, with `ahead` calls under way at a time."""
         coming = iter(jobs)
         running: dict[Any, Task] = {}
         while True:
@@ -280,7 +284,7 @@ class Team:
                 running[task.reference] = task
 
     def begin(self, function: Callable[..., Any], *args: Any) -> Task:
-        """Have a function called on some worker meanwhile."""
+        """Begin to call a function on some worker."""
         return Task(self, function, args)
 
     def _result(self, reference: Any) -> Any:

@@ -20,10 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.arena import Play, play_games
-from lab2048.board import Words
-from lab2048.choice import legal_moves
-from lab2048.data import (
+from lab2048.data.batches import Batch, Shares, soft_shares
+from lab2048.data.moves import (
     LABELS,
     Columns,
     DataError,
@@ -32,13 +30,15 @@ from lab2048.data import (
     read_group,
     write_parquet,
 )
+from lab2048.engine.arrays import Floats, Words
+from lab2048.engine.batch import next_words
 from lab2048.game import Rules
-from lab2048.lanes import next_words
-from lab2048.learn.encoding import Batch, Shares, soft_shares
-from lab2048.player import Floats, Moves, Player
-from lab2048.solve.optimal import even_out
-from lab2048.solve.policy import Layer, evaluate_policy
-from lab2048.solve.table import Table
+from lab2048.measure.arena import Play, play_games
+from lab2048.players.player import Moves, Player
+from lab2048.players.ties import legal_moves
+from lab2048.solver.exact_value import Layer, evaluate_policy
+from lab2048.solver.optimal import even_out
+from lab2048.solver.table import Table
 
 LIKELY = 1e-7
 """States that fewer games come to are left out, unless told otherwise."""

@@ -10,6 +10,8 @@ The study does not say whether the cell is that of the last tile before the move
 after it. If it is the one before, there is a 2 or a 4 on it; if it is the one after, it is empty
 once the board has slid. So a look at the whole file tells. What is written here is the one after.
 
+Kernels read and write the text: its rows are not those of CSV, and there are millions of them.
+
 A third kind is in `labels`: boards with the value of every move.
 """
 
@@ -28,18 +30,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.arena import Play, Played, play_games, retrace
-from lab2048.board import Table as Slides
-from lab2048.board import Words, rank_at, slide, table
+from lab2048.data.batches import Batch
+from lab2048.engine.arrays import Bytes, Words, ranks_of
+from lab2048.engine.jit import U, inline, kernel
+from lab2048.engine.packed import Table as Slides
+from lab2048.engine.packed import rank_at, slide, table
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules
+from lab2048.game.notation import short
+from lab2048.game.record import arrow
 from lab2048.home import check_target, replacing
-from lab2048.jit import U, inline, kernel
-from lab2048.learn.encoding import Batch
-from lab2048.notation import short
-from lab2048.player import Player
-from lab2048.records import arrow
+from lab2048.measure.arena import Play, Played, play_games, retrace
+from lab2048.players.player import Player
 
-Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 
@@ -486,8 +488,7 @@ def summarise(source: Source, progress: Callable[[int], object] = lambda piece: 
         for which in np.flatnonzero(np.bincount(may_be(found, source.rules), minlength=4)).tolist():
             seen.setdefault(which, piece)
         if len(found.boards):
-            ranks = found.boards[:, None] >> np.arange(0, 64, 4, dtype=np.uint64)
-            largest = max(largest, int((ranks & np.uint64(15)).max()))
+            largest = max(largest, int(ranks_of(found.boards, source.rules.cells).max()))
         progress(piece + 1)
     if 1 in seen and 2 in seen:
         raise DataError(

@@ -14,13 +14,14 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.board import (
+from lab2048.engine.arrays import Bytes, Counts, Flags, Floats, Words
+from lab2048.engine.jit import U, inline, kernel
+from lab2048.engine.packed import (
     GOLDEN,
     LOW_HALF,
     OVERFLOW,
     PLAYER,
     Table,
-    Words,
     age,
     all_cells,
     bounded,
@@ -28,9 +29,9 @@ from lab2048.board import (
     game_key,
     legal,
     max_rank,
-    merged,
     mix,
     occupied,
+    potential,
     rank_at,
     reward_rows,
     select,
@@ -39,9 +40,6 @@ from lab2048.board import (
     start_board,
     transpose,
 )
-from lab2048.jit import U, inline, kernel
-
-Counts = NDArray[np.int64]
 
 LANES = 64
 ILLEGAL = -1
@@ -113,7 +111,7 @@ def sum_rewards(
     rows: int,
     cols: int,
 ) -> None:
-    """The reward a lane, of boards that were turned; see `board.OVERFLOW`."""
+    """The reward a lane, of boards that were turned; see `packed.OVERFLOW`."""
     for j in range(LANES):
         gained[j] = reward_rows(turned[j], down, cols, rows)
         if rows != cols:
@@ -136,7 +134,7 @@ def turn_back(boards: Words, turned: Words, chosen: Words, rows: int, cols: int)
 def spawn_tiles(
     after: Words, words: Words, boards: Words, fours: Words, threshold: U, rows: int, cols: int
 ) -> U:
-    """`board.spawn` a lane; not 0 if some word has to be replaced.
+    """`packed.spawn` in each lane, without a branch; not 0 if some word has to be replaced.
 
     What it makes of a board that is full, or empty, is no board.
     """
@@ -274,7 +272,7 @@ def summarise(last: Words, counts: Words, begin: U, spawned: U, out: Counts) -> 
     for i in range(last.size):
         moves, fours = np.int64(counts[i, 0]), np.int64(counts[i, 1])
         tiles = moves + np.int64(spawned)
-        out[i, 0] = merged(last[i]) - merged(begin) - 4 * fours
+        out[i, 0] = potential(last[i], 16) - potential(begin, 16) - 4 * fours
         out[i, 1] = moves
         out[i, 2] = max_rank(last[i])
         out[i, 3] = age(last[i]) != age(begin) + 2 * tiles + 2 * fours
@@ -337,7 +335,7 @@ def step_kernel(rows: int, cols: int) -> Callable[..., None]:
 @kernel("void(uint64[:, ::1], boolean[::1], uint64[::1], uint64[::1], uint64[::1], int64, int64)")
 def restart(
     state: Words,
-    which: NDArray[np.bool_],
+    which: Flags,
     seeds: Words,
     games: Words,
     four: Words,
@@ -356,10 +354,10 @@ def restart(
 
 @kernel("void(int64[::1], int64[:, ::1], float64[::1], boolean[::1])")
 def tally(
-    rewards: NDArray[np.int64],
-    games: NDArray[np.int64],
-    gained: NDArray[np.float64],
-    illegal: NDArray[np.bool_],
+    rewards: Counts,
+    games: Counts,
+    gained: Floats,
+    illegal: Flags,
 ) -> None:
     """Add up the rewards of a step: the score of every game, and its illegal moves in a row."""
     for j in range(len(rewards)):
@@ -371,9 +369,7 @@ def tally(
 
 
 @kernel("void(uint64[:, ::1], uint8[:, ::1], int8[:, ::1], int64[::1])")
-def observe(
-    state: Words, ranks: NDArray[np.uint8], masks: NDArray[np.int8], tiles: NDArray[np.int64]
-) -> None:
+def observe(state: Words, ranks: Bytes, masks: NDArray[np.int8], tiles: Counts) -> None:
     """The ranks of every board, its legal moves as four 0s and 1s, and its largest tile."""
     for j in range(state.shape[1]):
         largest = U(0)

@@ -12,13 +12,9 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
-from lab2048.jit import IN_PYTHON, U
-
-Words = NDArray[np.uint64]
-Counts = NDArray[np.int64]
-Weights = NDArray[np.float32]
+from lab2048.engine.arrays import Counts, Singles, Words
+from lab2048.engine.jit import IN_PYTHON, U
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -122,7 +118,7 @@ if IN_PYTHON:
         places = [place for place in range(64) if int(mask) >> place & 1]
         return U(sum((int(word) >> place & 1) << k for k, place in enumerate(places)))
 
-    def coherent_step(weights: Weights, at: U, step: np.float32) -> None:
+    def coherent_step(weights: Singles, at: U, step: np.float32) -> None:
         """Change a weight by temporal coherence; see the other one."""
         change, distance = weights[at + U(1)], weights[at + U(2)]
         rate = abs(change) / distance if distance != 0 else np.float32(1)

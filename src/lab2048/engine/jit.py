@@ -1,9 +1,9 @@
 """How kernels are compiled: ahead of their first call, and kept on disk.
 
 Numba's own cache notices a change in the file of a kernel but not in a helper of another file,
-and would run old machine code. So the cache folder is named after a hash of the package's source.
-Nor does it notice a damaged file: a list of checksums, the folder's *seal*, tells which ones are
-as they were written. All others are thrown away and compiled anew.
+and would run old machine code. So the cache folder is named after a hash of all source that kernels
+are made of. Nor does it notice a damaged file: a list of checksums, the folder's *seal*, tells
+which ones are as they were written. All others are thrown away and compiled anew.
 
 Cached files are code that is run as it is found: whoever can write them can run anything as the
 user who loads them. So the folder is closed to other users. One that was not is emptied first, and
@@ -18,7 +18,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import tempfile
 import threading
 import zlib
@@ -26,14 +25,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, wraps
 from pathlib import Path
-from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import config, event
+from numba.core import config, event, typeinfer
+from numba.core.errors import NumbaError
 
-from lab2048.home import home, locked, say, temporary_folder, write_atomically
+from lab2048.engine.closures import KernelCache, KernelError, all_kept, identity_of, name_of
+from lab2048.home import home, locked, say, say_briefly, temporary_folder, write_atomically
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,17 +44,25 @@ U = np.uint64
 IN_PYTHON = bool(config.DISABLE_JIT)
 """Whether kernels run as plain Python (NUMBA_DISABLE_JIT=1)."""
 
+PACKAGES_WITH_KERNELS = ("game", "engine", "players", "solver", "measure", "data", "learn")
+"""The packages that have kernels, or constants of kernels; a change elsewhere keeps the cache."""
 _KEPT_FOLDERS = 3
 _one_at_a_time = threading.RLock()
 
 
-def kernel(signature: Any, *, lean: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def kernel(
+    signature: Any, *, lean: bool = False, keep: bool = True
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Compile a function for this one signature, from the cache where it is there.
 
+    A function that is made inside another closes over constants and over other kernels: what it is
+    compiled for, and what it calls. It may call itself, too.
+
     A `lean` kernel makes no arrays and so does not count who refers to one, which takes two atomic
-    operations for every array that it hands on.
+    operations for every array that it hands on. Other people's code is not to be kept: what it
+    calls may change without notice. Nor is then any kernel that closes over it.
     """
-    return _compiled(signature, _nrt=False) if lean else _compiled(signature)
+    return _compiled(signature, keep, **({"_nrt": False} if lean else {}))
 
 
 def inline(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -72,43 +80,9 @@ def fragment(function: Callable[P, T]) -> Callable[P, T]:
     return cast(Callable[P, T], numba.njit(inline="always")(function))
 
 
-class Kernels:
-    """Functions of modules compiled with some of their global names bound to constants.
-
-    Unlike closures, such kernels may call themselves, and those that were added before them, by the
-    names of the functions; and they are still found in the cache: `name`, which tells apart what
-    the constants make different, is part of their names there.
-    """
-
-    def __init__(self, name: str, lean: bool = False, **constants: object) -> None:
-        self.name = name
-        self.lean = lean
-        self._bound: dict[str, Any] = dict(constants)
-
-    def more(self, name: str, lean: bool = False, **constants: object) -> Kernels:
-        """A copy, to add kernels to that go by the same names as others."""
-        return Kernels(f"{self.name}.{name}", lean, **{**self._bound, **constants})
-
-    def __getitem__(self, name: str) -> Any:
-        """A kernel that was added, by its name."""
-        return self._bound[name]
-
-    def add(
-        self, function: Callable[P, T], signature: Any, name: str = "", **constants: object
-    ) -> Callable[P, T]:
-        """Compile a function, and let those that are added after it call it, by a name."""
-        name = name or function.__name__
-        names = {**function.__globals__, **self._bound, **constants}
-        names.pop(name, None)  # it is not known yet: so Numba sees that a kernel calls itself
-        copy = FunctionType(function.__code__, names, name)
-        copy.__qualname__ = f"{self.name}.{name}"
-        copy.__doc__ = function.__doc__
-        made = kernel(signature, lean=self.lean)(copy)
-        names[name] = self._bound[name] = made
-        return cast(Callable[P, T], made)
-
-
-def _compiled(signature: Any, **options: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def _compiled(
+    signature: Any, keep: bool = True, **options: Any
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """A decorator that compiles with Numba, or does not where that is switched off."""
     # no error on a division by zero: a loop that looks for one is not turned into vector code
     options |= {"nogil": True, "error_model": "numpy"}
@@ -116,24 +90,49 @@ def _compiled(signature: Any, **options: Any) -> Callable[[Callable[P, T]], Call
     def compiled(function: Callable[P, T]) -> Callable[P, T]:
         if IN_PYTHON:
             return _in_python(function)
-        # Numba reads the setting when a function is decorated; others' kernels keep theirs.
+        if not keep or not all_kept(function):
+            return cast(Callable[P, T], _compile(function, signature, options))
+        identity = identity_of(function)
+        if function.__closure__:
+            # its symbol in machine code is made of this: two that were compiled by different
+            # processes may meet in a kernel that calls both
+            scope = function.__qualname__.rpartition(".")[0]
+            function.__qualname__ = f"{scope}.{identity[:16]}.{function.__name__}"
+        # Numba reads the setting when a cache is made; others' kernels keep theirs.
         with _one_at_a_time, _alone(function):
             before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
             try:
-                dispatcher = numba.njit(signature, cache=True, **options)(function)
+                dispatcher = _compile(function, signature, options, KernelCache(function, identity))
                 if dispatcher.stats.cache_misses:
                     _seal(cache_folder(), dispatcher)
+            except KernelError:
+                raise
             except Exception as error:
-                # a disk that is full, or a file that was damaged since the folder was checked; if
-                # it is the function that is wrong, it is so again
+                # a disk that is full, or a file that was damaged since the folder was checked
                 if isinstance(error, OSError):
                     _say_not_kept(error)
-                dispatcher = numba.njit(signature, **options)(function)
+                dispatcher = _compile(function, signature, options)
             finally:
                 config.CACHE_DIR = before
         return cast(Callable[P, T], dispatcher)
 
     return compiled
+
+
+def _compile(
+    function: Callable[..., Any], signature: Any, options: dict[str, Any], cache: Any = None
+) -> Any:
+    """Compile a function for one signature; what it calls is checked with it."""
+    dispatcher = numba.njit(**options)(function)
+    if cache is not None:
+        dispatcher._cache = cache
+    try:
+        with typeinfer.register_dispatcher(dispatcher):  # so that it may call itself
+            dispatcher.compile(signature)
+    except NumbaError as error:
+        raise KernelError(f"{name_of(function)} does not compile: {error}") from error
+    dispatcher.disable_compile()
+    return dispatcher
 
 
 @contextmanager
@@ -174,10 +173,21 @@ def _in_python(function: Callable[P, T]) -> Callable[P, T]:
 
 @cache
 def source_digest() -> str:
-    """What tells this very source, and the libraries that compile it, from all others."""
-    package = Path(__file__).parent
+    """A hash of the whole package's source, and of the libraries that compile it."""
+    return _digest_of("**/*.py")
+
+
+@cache
+def kernel_digest() -> str:
+    """A hash of all source that kernels are made of, and of the libraries that compile it."""
+    return _digest_of(*(f"{package}/**/*.py" for package in PACKAGES_WITH_KERNELS))
+
+
+def _digest_of(*patterns: str) -> str:
+    """A hash of the source files that match."""
+    package = Path(__file__).parent.parent
     digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted(path for pattern in patterns for path in package.glob(pattern)):
         digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -185,7 +195,7 @@ def source_digest() -> str:
 @cache
 def cache_folder() -> Path:
     """The folder of the kernels of this very source; older ones are cleared away."""
-    folder = home() / "kernels" / source_digest()
+    folder = home() / "kernels" / kernel_digest()
     try:
         folder.parent.parent.mkdir(parents=True, exist_ok=True)
         for each in (folder.parent, folder):
@@ -340,20 +350,14 @@ class _Announcer(event.Listener):  # type: ignore[misc]  # numba is Any here
         _say_once("compiling kernels; later runs find them ready")
         self.count += 1
         self.depth += 1
-        if _on_terminal():
-            print(f"\r\x1b[K  {self.count}: {name}", end="", file=sys.stderr, flush=True)
+        say_briefly(f"  {self.count}: {name}")
 
     def on_end(self, event: Any) -> None:
         if _our_kernel(event) is None:
             return
         self.depth -= 1
-        if self.depth == 0 and _on_terminal():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def _on_terminal() -> bool:
-    """Whether somebody sees what is written on stderr."""
-    return sys.stderr is not None and sys.stderr.isatty()
+        if self.depth == 0:
+            say_briefly("")
 
 
 def _our_kernel(event: Any) -> str | None:

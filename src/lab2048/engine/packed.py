@@ -13,6 +13,9 @@ Conventions of this file:
 - A line's *table* says where it slides. It has three parts of 16**length entries each: the line
   slid towards its first cell, slid towards its last, and the reward. Two 32768s that merge do not
   fit a nibble: the reward then has the bit OVERFLOW and the slid line is not to be used.
+- There are three tables, for a look into a smaller one takes less time: `table`
+  for one move of a known direction; `pairs` for both sides at once, in the solver and in searches,
+  where most moves need no reward; `lines` for both sides and the reward, where every move does.
 """
 
 from __future__ import annotations
@@ -22,10 +25,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048 import chance
-from lab2048.jit import IN_PYTHON, U, fragment, inline, kernel
+from lab2048.engine.arrays import Words
+from lab2048.engine.jit import IN_PYTHON, U, fragment, inline, kernel
+from lab2048.game import direction_on_image, randomness
 
-Words = NDArray[np.uint64]
 Table = NDArray[np.uint32]
 Pairs = NDArray[np.uint32] | NDArray[np.uint64]
 
@@ -33,10 +36,10 @@ CELLS = U(0x1111_1111_1111_1111)
 BYTES = U(0x0101_0101_0101_0101)
 LOW_NIBBLES = U(0x0F0F_0F0F_0F0F_0F0F)
 LOW_HALF = U(0xFFFF_FFFF)
-GOLDEN = U(chance.GOLDEN)
-MIX1 = U(chance.MIX1)
-MIX2 = U(chance.MIX2)
-PLAYER = U(chance.PLAYER)
+GOLDEN = U(randomness.GOLDEN)
+MIX1 = U(randomness.MIX1)
+MIX2 = U(randomness.MIX2)
+PLAYER = U(randomness.PLAYER)
 
 OVERFLOW = 1 << 28
 """Set in a reward when two 32768s merged: the game has to go on as a `lab2048.game.Board`."""
@@ -49,7 +52,7 @@ LONGEST_TABLE = 4 if IN_PYTHON else 5
 
 @inline("uint64(uint64)")
 def mix(z: U) -> U:
-    """`chance.mix`."""
+    """`randomness.mix`."""
     z = (z ^ (z >> U(30))) * MIX1
     z = (z ^ (z >> U(27))) * MIX2
     return z ^ (z >> U(31))
@@ -57,13 +60,13 @@ def mix(z: U) -> U:
 
 @inline("uint64(uint64, uint64)")
 def game_key(seed: U, index: U) -> U:
-    """`chance.game_key`."""
+    """`randomness.game_key`."""
     return mix(mix(seed) + (index + U(1)) * GOLDEN)
 
 
 @kernel("Tuple((uint64, uint64))(uint64, uint64)")
 def bounded(word: U, n: U) -> tuple[U, U]:
-    """`chance.bounded`."""
+    """`randomness.bounded`."""
     while True:
         product = (word >> U(32)) * n
         low = product & LOW_HALF
@@ -77,7 +80,12 @@ def bounded(word: U, n: U) -> tuple[U, U]:
 
 @inline("uint64(uint64, int64)")
 def rank_at(board: U, cell: int) -> U:
-    """The rank in a cell."""
+    """Return the rank in a cell of a packed board; heuristics of your own may call it.
+
+    >>> from lab2048 import Board, rank_at
+    >>> int(rank_at(U(Board.parse("2 4 / . 8").packed), 3))
+    3
+    """
     return (board >> U(4 * cell)) & U(15)
 
 
@@ -385,24 +393,33 @@ def flip(board: U, rows: int, cols: int) -> U:
     return out
 
 
-@inline("Tuple((uint64, uint64))(uint64, int64, int64)")
-def canonical(board: U, rows: int, cols: int) -> tuple[U, U]:
-    """The smallest image of the board and the first symmetry that gives it (`Board.image`)."""
-    best = board
-    symmetry = U(0)
-    base = board
-    for turned in range(2 if rows == cols else 1):
-        if turned:
-            base = transpose(board, rows, cols)
-        mirrored = mirror(base, rows, cols)
-        for number in range(4):
-            image = mirrored if number & 1 else base
-            if number & 2:
-                image = flip(image, rows, cols)
-            if image < best:
-                best = image
-                symmetry = U(4 * turned + number)
-    return best, symmetry
+@inline("uint64(uint64, int64, int64)")
+def smallest(board: U, rows: int, cols: int) -> U:
+    """The canonical form: the smallest image (`Board.canonical`), without a branch."""
+    mirrored = mirror(board, rows, cols)
+    best = min(board, mirrored, flip(board, rows, cols), flip(mirrored, rows, cols))
+    if rows == cols:
+        turned = transpose(board, rows, cols)
+        mirrored = mirror(turned, rows, cols)
+        best = min(best, turned, mirrored, flip(turned, rows, cols), flip(mirrored, rows, cols))
+    return best
+
+
+@inline("uint64(uint64, int64, int64, int64)")
+def image_of(board: U, symmetry: int, rows: int, cols: int) -> U:
+    """The image of a board (`Board.image`)."""
+    image = board
+    if symmetry & 4:
+        image = transpose(image, rows, cols)
+    if symmetry & 1:
+        image = mirror(image, rows, cols)
+    if symmetry & 2:
+        image = flip(image, rows, cols)
+    return image
+
+
+ON_IMAGE = np.array([[direction_on_image(d, s) for d in range(4)] for s in range(8)], np.int64)
+"""Of each symmetry and direction: what the move is on the image."""
 
 
 # -- sums ------------------------------------------------------------------------------------
@@ -417,11 +434,14 @@ def age(board: U) -> np.int64:
     return np.int64(total)
 
 
-@inline("int64(uint64)")
-def merged(board: U) -> np.int64:
-    """The sum of tile * (rank - 1): the score, plus 4 for every 4 that spawned."""
+@inline("int64(uint64, int64)")
+def potential(board: U, cells: int) -> np.int64:
+    """The sum of tile * (rank - 1) (`Board.merged`). A move adds its reward, a 4 that spawns 4.
+
+    So the score of a game is what it added, less 4 for every 4 that spawned.
+    """
     total = U(0)
-    for cell in range(16):
+    for cell in range(cells):
         rank = rank_at(board, cell)
         total += ((U(1) << rank) & ~U(1)) * (rank - U(1))
     return np.int64(total)
@@ -439,21 +459,37 @@ def max_rank(board: U) -> np.int64:
 # -- spawns ----------------------------------------------------------------------------------
 
 
+@inline("uint64(uint64, uint64[::1])")
+def drawn_rank(word: U, four: Words) -> U:
+    """The rank that the rest of a word draws, when the cell is drawn."""
+    low = word & LOW_HALF
+    is_four = low < four[0]
+    if low == four[0]:  # once in 4 billion
+        is_four = mix(word + GOLDEN) < four[1]
+    return U(1) + U(is_four)
+
+
+@inline("UniTuple(uint64, 2)(uint64, uint64, uint64[::1])")
+def drawn_tile(cells: U, word: U, four: Words) -> tuple[U, U]:
+    """The cell, one of a mask's 1 to 15, and the rank of the tile that a word draws.
+
+    `four` is `randomness.four_threshold`.
+    """
+    which, word = bounded(word, count(cells))
+    return select(cells, which), drawn_rank(word, four)
+
+
 @kernel("Tuple((uint64, uint64))(uint64, uint64, uint64[::1], int64, int64)")
 def spawn(after: U, word: U, four: Words, rows: int, cols: int) -> tuple[U, U]:
-    """The afterstate with the tile that a word draws (`chance.draw_spawn`), and the tile's rank.
+    """The afterstate with the tile that a word draws (`randomness.draw_spawn`), and its rank.
 
-    `four` is `chance.four_threshold`. Some cell of the afterstate has to be empty.
+    Some cell of the afterstate has to be empty.
     """
-    cells = rows * cols
-    empty = ~occupied(after) & all_cells(rows, cols)
-    n = U(cells) if after == U(0) else count(empty)
-    which, word = bounded(word, n)
-    cell = which if after == U(0) else select(empty, which)
-    low = word & LOW_HALF
-    rank = U(1)
-    if low < four[0] or (low == four[0] and mix(word + GOLDEN) < four[1]):
-        rank = U(2)
+    if after == U(0):  # all of 16 cells are more than a mask can count
+        cell, word = bounded(word, U(rows * cols))
+        rank = drawn_rank(word, four)
+    else:
+        cell, rank = drawn_tile(~occupied(after) & all_cells(rows, cols), word, four)
     return after | (rank << (cell * U(4))), rank
 
 

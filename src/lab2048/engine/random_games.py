@@ -15,18 +15,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab2048 import chance
-from lab2048.board import table
-from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, random_move
-from lab2048.jit import U
-from lab2048.lanes import Counts, game_keys, games_kernel, summarise
-from lab2048.notation import checked_threads
+from lab2048.engine.arrays import Counts
+from lab2048.engine.batch import game_keys, games_kernel, summarise
+from lab2048.engine.jit import U
+from lab2048.engine.packed import table
+from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, random_move, randomness
+from lab2048.game.notation import checked_threads
 
 _BLOCK = 16384
 
 
 class Results(NamedTuple):
-    """What became of each game, as arrays in the order of the games."""
+    """What became of each game, as arrays in the order of the games.
+
+    >>> from lab2048 import Rules, random_games
+    >>> found = random_games(Rules(2, 2), 1000, seed=1)
+    >>> len(found.score), int(found.score.min()) >= 0
+    (1000, True)
+    """
 
     score: Counts
     moves: Counts
@@ -53,9 +59,9 @@ def random_games(
     >>> int(results.max_tile.max())
     512
     """
-    seed = chance.checked_seed(seed)
-    games, first = chance.checked_seed(games, "games"), chance.checked_seed(first, "first")
-    chance.checked_seed(first + games, "the number after the last game")
+    seed = randomness.checked_seed(seed)
+    games, first = randomness.checked_seed(games, "games"), randomness.checked_seed(first, "first")
+    randomness.checked_seed(first + games, "the number after the last game")
     workers = checked_threads(threads)
     if start is not None:
         rules.check(start)
@@ -93,7 +99,7 @@ def _play_block(
     else:
         begin = U(start.packed if start is not None else 0)
         last, counts = np.empty(len(out), np.uint64), np.empty((len(out), 2), np.uint64)
-        four = np.array(chance.four_threshold(rules.p4), np.uint64)
+        four = np.array(randomness.four_threshold(rules.p4), np.uint64)
         play = games_kernel(rules.rows, rules.cols)
         keys, begins = np.empty(len(out), np.uint64), np.array([begin])
         game_keys(U(seed), U(first), keys)

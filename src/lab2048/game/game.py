@@ -1,7 +1,7 @@
 """The game for people: `Rules`, `Board`, and a seeded `Game`.
 
 Everything here is plain Python on tuples of ranks. It is exact through the 131072 tile, starts at
-once, and is the path that a game takes when it outgrows the packed boards of `lab2048.board`.
+once, and is the path that a game takes when it outgrows packed boards (`engine.packed`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from functools import cache, lru_cache
 from numbers import Real
 from typing import NamedTuple, SupportsIndex, Union, cast
 
-from lab2048 import chance
-from lab2048.notation import (
+from lab2048.game import randomness
+from lab2048.game.notation import (
     DIGITS,
     MAX_RANK,
     Size,
@@ -41,7 +41,11 @@ MAX_AGE = 2**18 - 4
 
 
 class Direction(IntEnum):
-    """The four moves, in the order used everywhere, files included."""
+    """The four moves, in the order used everywhere, files included.
+
+    >>> Direction.LEFT, str(Direction(1))
+    (<Direction.LEFT: 3>, 'right')
+    """
 
     UP = 0
     RIGHT = 1
@@ -53,7 +57,12 @@ class Direction(IntEnum):
 
 
 class Move(NamedTuple):
-    """What a direction does to a board; for an illegal one `after` is the board itself."""
+    """What a direction does to a board; for an illegal one `after` is the board itself.
+
+    >>> move = Board.parse("2 2 / 4 .").move("left")
+    >>> move.legal, move.reward, str(move.after)
+    (True, 4, '4 . / 4 .')
+    """
 
     legal: bool
     reward: int
@@ -61,7 +70,12 @@ class Move(NamedTuple):
 
 
 class Spawn(NamedTuple):
-    """One outcome of the chance event after a move."""
+    """One outcome of the chance event after a move.
+
+    >>> spawns = Rules(2, 2).spawns(Board.parse("2 4 / 8 ."))
+    >>> [(spawn.cell, spawn.rank, spawn.probability) for spawn in spawns]
+    [(3, 1, 0.9), (3, 2, 0.1)]
+    """
 
     cell: int
     rank: int
@@ -70,7 +84,11 @@ class Spawn(NamedTuple):
 
 
 class Canonical(NamedTuple):
-    """The smallest image of a board, and the number of the symmetry that leads to it."""
+    """The smallest image of a board, and the number of the symmetry that leads to it.
+
+    >>> Board.parse("2 . / . 4").canonical()
+    Canonical(board=Board.parse('. 4 / 2 .'), symmetry=2)
+    """
 
     board: Board
     symmetry: int
@@ -245,6 +263,12 @@ class Board:
 
     def __repr__(self) -> str:
         return f"Board.parse('{self}')"
+
+    def _repr_svg_(self) -> str:
+        """The board as a notebook shows it."""
+        from lab2048.game.drawing import svg
+
+        return svg(self.ranks, self.cols, str(self))
 
     def grid(self) -> str:
         """The board over several lines, in columns."""
@@ -444,7 +468,11 @@ def _image(rows: int, cols: int, symmetry: int) -> Getter:
 
 
 def direction_on_image(direction: SupportsIndex | str, symmetry: int) -> Direction:
-    """The move on the image that does what `direction` does on the board."""
+    """The move on the image that does what `direction` does on the board.
+
+    >>> direction_on_image("left", 1)  # symmetry 1 mirrors the board
+    <Direction.RIGHT: 1>
+    """
     d, symmetry = _checked_direction(direction), _checked_symmetry(symmetry)
     if symmetry & 4:
         d = 3 - d  # up and left change places, right and down too
@@ -452,7 +480,11 @@ def direction_on_image(direction: SupportsIndex | str, symmetry: int) -> Directi
 
 
 def direction_from_image(direction: SupportsIndex | str, symmetry: int) -> Direction:
-    """The move on the board that does what `direction` does on its image."""
+    """The move on the board that does what `direction` does on its image.
+
+    >>> direction_from_image("right", 1)
+    <Direction.LEFT: 3>
+    """
     symmetry = _checked_symmetry(symmetry)
     d = _reflected(_checked_direction(direction), symmetry)
     return Direction(3 - d if symmetry & 4 else d)
@@ -489,13 +521,13 @@ class Game:
         Without a seed one is drawn, and kept in `seed`.
         """
         self.rules = rules
-        self.seed = secrets.randbits(32) if seed is None else chance.checked_seed(seed)
-        self.index = chance.checked_seed(index, "the index of a game")
-        self.key = chance.game_key(self.seed, self.index)
+        self.seed = secrets.randbits(32) if seed is None else randomness.checked_seed(seed)
+        self.index = randomness.checked_seed(index, "the index of a game")
+        self.key = randomness.game_key(self.seed, self.index)
         self.moves: list[Direction] = []
         self.spawns: list[tuple[int, int]] = []
         self.score = 0
-        self._threshold = chance.four_threshold(rules.p4)
+        self._threshold = randomness.four_threshold(rules.p4)
         self._past: list[tuple[Board, int]] = []
         self.start = start
         if start is None:
@@ -514,7 +546,7 @@ class Game:
     @property
     def own_word(self) -> int:
         """The random word that a player has for the next move."""
-        return chance.word(chance.player_key(self.key), len(self.moves))
+        return randomness.word(randomness.player_key(self.key), len(self.moves))
 
     def __repr__(self) -> str:
         rules, moves = self.rules, len(self.moves)
@@ -544,7 +576,7 @@ class Game:
 
     def _spawn(self) -> None:
         """Put the next tile on the board."""
-        word = chance.word(self.key, len(self.spawns))
+        word = randomness.word(self.key, len(self.spawns))
         self.board, cell, rank = spawned(self.board, word, self._threshold)
         self.spawns.append((cell, rank))
 
@@ -555,12 +587,12 @@ def spawned(after: Board, word: int, threshold: tuple[int, int]) -> tuple[Board,
     `threshold` is `chance.four_threshold` of the rules' p4.
     """
     empty = after.empty_cells
-    which, rank = chance.draw_spawn(word, len(empty), threshold)
+    which, rank = randomness.draw_spawn(word, len(empty), threshold)
     return after.place(empty[which], rank), empty[which], rank
 
 
 def random_move(board: Board, word: int) -> Direction:
     """The legal move that a word draws, each with the same chance."""
     moves = board.legal_moves
-    k, _ = chance.bounded(word, len(moves))
+    k, _ = randomness.bounded(word, len(moves))
     return moves[k]

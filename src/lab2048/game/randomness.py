@@ -2,6 +2,7 @@
 
 A *stream* is SplitMix64 read as a function: word number t of the stream with key k is
 `mix(k + (t + 1) * GOLDEN)`. Nothing is stored, so any word can be had at any time, by any thread.
+NumPy's generators have a state instead, and do not promise the same draws in every version.
 
     seed, game index  -> the game's key            game_key
     the game's key    -> the player's key          player_key
@@ -10,12 +11,12 @@ A *stream* is SplitMix64 read as a function: word number t of the stream with ke
 
 So the spawns of a game depend on its seed and on the moves made, and never on how much
 randomness a player used. The functions here work on Python integers and need no Numba;
-`lab2048.board` has the same ones as kernels, and the tests hold the two together.
+`lab2048.engine.packed` has the same ones as kernels, and the tests hold the two together.
 """
 
 from __future__ import annotations
 
-from lab2048.notation import short, whole
+from lab2048.game.notation import short, whole
 
 MASK64 = 0xFFFF_FFFF_FFFF_FFFF
 GOLDEN = 0x9E37_79B9_7F4A_7C15

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from lab2048.game import Board, Direction, Game, Rules
+from lab2048.game.notation import DIGITS, short
 from lab2048.home import check_target, replacing, write_atomically
-from lab2048.notation import DIGITS, short
 
 FORMAT = 1
 
@@ -41,7 +41,14 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A game that was played."""
+    """A game that was played.
+
+    >>> game = Game(Rules(2, 2), seed=1)
+    >>> _ = game.play(game.board.legal_moves[0])
+    >>> record = Record.of(game, "me")
+    >>> record == Record.from_json(record.to_json())
+    True
+    """
 
     rules: Rules
     player: str
@@ -179,7 +186,15 @@ ROWS = 256
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """All games of a file; a `RecordError` that names the line where one cannot be read."""
+    """All games of a file; a `RecordError` that names the line where one cannot be read.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "games.jsonl"
+    ...     write_records([Record.of(Game(Rules(2, 2), seed=1), "me")], path)
+    ...     next(read_records(path)).rules.name
+    '2x2'
+    """
     lines = _parquet_lines(path) if path.suffix == ".parquet" else _text_lines(path)
     for number, line in lines:
         try:
@@ -229,7 +244,16 @@ def check_file(path: Path, force: bool = False) -> None:
 
 
 def write_records(records: Iterable[Record], path: Path) -> None:
-    """Put games into a file, as JSON lines, or as Parquet if the name ends so."""
+    """Put games into a file, as JSON lines, or as Parquet if the name ends so.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> game = Game(Rules(2, 2), seed=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "games.jsonl"
+    ...     write_records([Record.of(game, "me")], path)
+    ...     [record.player for record in read_records(path)]
+    ['me']
+    """
     if path.suffix == ".parquet":
         _write_parquet(list(records), path)
     else:

@@ -1,4 +1,7 @@
-"""A board as an array of pixels, drawn with nothing but NumPy."""
+"""A board as an array of pixels, drawn with nothing but NumPy.
+
+So the extra `gym` needs no library for pictures or windows, such as pygame.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.game import Board
-from lab2048.palette import BACKGROUND, Colour, text_colour, tile_colour
+from lab2048.game.colours import BACKGROUND, Colour, text_colour, tile_colour
 
 TILE = 64
 GAP = 8

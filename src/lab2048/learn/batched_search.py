@@ -34,20 +34,25 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
-from lab2048.board import GOLDEN, Words, count, mix
+from lab2048.engine.arrays import Counts, Floats, Singles, Words
+from lab2048.engine.jit import U, fragment, kernel
+from lab2048.engine.packed import GOLDEN, ON_IMAGE, count, drawn_tile, mix
 from lab2048.game import Rules
-from lab2048.jit import U, fragment
-from lab2048.lanes import Counts
-from lab2048.learn.encoding import ON_IMAGE, upright
-from lab2048.player import Floats
-from lab2048.search.heuristics import evaluator
-from lab2048.search.mcts import LARGEST, LEAST, LENGTH, NODES, Links, back_up, best_edge, draw
-from lab2048.search.steps import make_moves, open_cells, spawning, steps
-from lab2048.time_limit import check_time, stop_flag
-
-Singles = NDArray[np.float32]
+from lab2048.learn.encoding import upright
+from lab2048.players.heuristics import evaluator
+from lab2048.players.mcts import (
+    LARGEST,
+    LEAST,
+    LENGTH,
+    NODES,
+    Links,
+    back_up,
+    best_edge,
+    spawn_number,
+)
+from lab2048.players.search_step import SPAWNING, Steps, spawning, steps
+from lab2048.players.time_limit import check_time, stop_flag
 
 ROOT, STATE, AFTER = range(3)
 """Kinds of leaves."""
@@ -116,6 +121,13 @@ def new_forest(trees: int, simulations: int, cells: int) -> Forest:
     return Forest(found, np.zeros(trees, np.uint64), *numbers)
 
 
+WORDS, COUNTS, FLOATS = types.uint64[::1], types.int64[::1], types.float64[::1]
+FOREST = numba.typeof(new_forest(1, 1, 4))
+TREE = numba.typeof(Tree(*(array[0] for array in new_forest(1, 1, 4).trees)))
+PutNode = Callable[[U, float, Any, Any], int]
+Descend = Callable[[U, Any, Any, Any, Floats], tuple[int, int]]
+
+
 # -- kernels: a tree -----------------------------------------------------------------------------
 
 
@@ -139,53 +151,68 @@ def tree_of(trees: Any, i: int) -> Any:
     )
 
 
-def put_node(state: U, chance: float, tree: Any, by: Any) -> int:
-    """Put a state into a tree; its value is not known yet, and NaN if it is a dead end."""
-    node = np.int64(tree.facts[NODES])
-    tree.facts[NODES] += 1
-    tree.states[node] = state
-    make_moves(state, by, tree.afters[node], tree.gains[node])
-    tree.values[node] = np.nan
-    tree.worths[node] = 0.0
-    tree.chances[node] = chance
-    tree.below[node] = 0.0
-    for direction in range(4):
-        tree.visits[node, direction] = 0
-        tree.totals[node, direction] = 0.0
-        tree.priors[node, direction] = 0.0
-        tree.links[4 * node + direction] = 0
-        if tree.afters[node, direction]:
-            tree.values[node] = 0.0
-    return int(node)
+def put_node_kernel(board: Steps) -> PutNode:
+    """The kernel that puts a state into a tree."""
+    make_moves = board.make_moves
+
+    @kernel(types.int64(types.uint64, types.float64, TREE, board.by))
+    def put_node(state: U, chance: float, tree: Any, by: Any) -> int:
+        """Put a state into a tree; its value is not known yet, and NaN if it is a dead end."""
+        node = np.int64(tree.facts[NODES])
+        tree.facts[NODES] += 1
+        tree.states[node] = state
+        make_moves(state, by, tree.afters[node], tree.gains[node])
+        tree.values[node] = np.nan
+        tree.worths[node] = 0.0
+        tree.chances[node] = chance
+        tree.below[node] = 0.0
+        for direction in range(4):
+            tree.visits[node, direction] = 0
+            tree.totals[node, direction] = 0.0
+            tree.priors[node, direction] = 0.0
+            tree.links[4 * node + direction] = 0
+            if tree.afters[node, direction]:
+                tree.values[node] = 0.0
+        return int(node)
+
+    return put_node
 
 
-def descend(word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> tuple[int, int]:
-    """One way down from the root: the kind of leaf that it leads to, and its node.
+def descend_kernel(board: Steps, put_node: PutNode) -> Descend:
+    """The kernel that goes down a tree."""
+    open_cells = board.open_cells
 
-    The edges are written to the path. The node of a chance leaf is the one above it.
-    """
-    node: Any = 0
-    length = 0
-    while not np.isnan(tree.values[node]):
-        direction = best_edge(tree, node, settings, tree.values[node])
-        edge = 4 * node + direction
-        tree.path[length] = edge
-        length += 1
-        tree.facts[LENGTH] = length
-        after = tree.afters[node, direction]
-        if tree.visits[node, direction] == 0:
-            return AFTER, node
-        word += GOLDEN
-        cells = open_cells(after, spawns)
-        state, number = draw(after, cells, mix(word), spawns)
-        if tree.links[edge, number] == 0:
-            tree.links[edge, number] = np.int64(tree.facts[NODES])
-            chance = (spawns.four if number & 1 else spawns.two) / np.float64(count(cells))
-            child = put_node(state, chance, tree, by)
-            tree.below[node, direction, P] += chance
-            return STATE, child
-        node = np.int64(tree.links[edge, number])
-    return STATE, node
+    @kernel(types.UniTuple(types.int64, 2)(types.uint64, TREE, board.by, SPAWNING, FLOATS))
+    def descend(word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> tuple[int, int]:
+        """One way down from the root: the kind of leaf that it leads to, and its node.
+
+        The edges are written to the path. The node of a chance leaf is the one above it.
+        """
+        node: Any = 0
+        length = 0
+        while not np.isnan(tree.values[node]):
+            direction = best_edge(tree, node, settings, tree.values[node])
+            edge = 4 * node + direction
+            tree.path[length] = edge
+            length += 1
+            tree.facts[LENGTH] = length
+            after = tree.afters[node, direction]
+            if tree.visits[node, direction] == 0:
+                return AFTER, node
+            word += GOLDEN
+            cells = open_cells(after, spawns)
+            cell, rank = drawn_tile(cells, mix(word), spawns.threshold)
+            state, number = after | (rank << (U(4) * cell)), spawn_number(cell, rank)
+            if tree.links[edge, number] == 0:
+                tree.links[edge, number] = np.int64(tree.facts[NODES])
+                chance = (spawns.four if number & 1 else spawns.two) / np.float64(count(cells))
+                child = put_node(state, chance, tree, by)
+                tree.below[node, direction, P] += chance
+                return STATE, child
+            node = np.int64(tree.links[edge, number])
+        return STATE, node
+
+    return descend
 
 
 @fragment
@@ -231,6 +258,7 @@ def after_value(below: Floats) -> float:
     return float(value)
 
 
+@kernel(types.void(types.int64, TREE))
 def back_up_best(leaf: int, tree: Any) -> None:
     """Value every move and state of the path anew; the leaf is -1 if it is an afterstate."""
     child = leaf
@@ -254,52 +282,74 @@ def back_up_best(leaf: int, tree: Any) -> None:
 # -- kernels: many trees -------------------------------------------------------------------------
 
 
-def plant(states: Words, words: Words, forest: Any, by: Any, leaves: Words, owners: Counts) -> int:
-    """Begin a tree for each state; those that are no dead ends are the leaves that wait."""
-    waiting = 0
-    for i in range(len(states)):
-        tree = tree_of(forest.trees, i)
-        tree.facts[:] = 0.0
-        tree.facts[LEAST], tree.facts[LARGEST] = np.inf, -np.inf
-        put_node(states[i], 1.0, tree, by)
-        forest.words[i] = words[i]
-        forest.done[i] = 0
-        forest.kinds[i], forest.leaves[i] = ROOT, 0
-        if not np.isnan(tree.values[0]):
-            leaves[waiting], owners[waiting] = states[i], i
-            waiting += 1
-    return waiting
+def plant_kernel(board: Steps, put_node: PutNode) -> Callable[..., int]:
+    """The kernel that begins trees."""
 
-
-def grow(
-    trees: int, forest: Any, by: Any, spawns: Any, settings: Floats, leaves: Words, owners: Counts
-) -> int:
-    """Take each tree to its next leaf that waits for the network; how many there are."""
-    waiting = 0
-    for i in range(trees):
-        tree = tree_of(forest.trees, i)
-        if np.isnan(tree.values[0]):
-            continue
-        while forest.done[i] < np.int64(settings[SIMULATIONS]):
-            forest.words[i] = mix(forest.words[i] + GOLDEN)
-            kind, node = descend(forest.words[i], tree, by, spawns, settings)
-            if kind == AFTER or not np.isnan(tree.values[node]):
-                forest.kinds[i], forest.leaves[i] = kind, node
-                board = tree.states[node]
-                if kind == AFTER:
-                    edge = tree.path[np.int64(tree.facts[LENGTH]) - 1]
-                    board = tree.afters[edge >> 2, edge & 3]
-                leaves[waiting], owners[waiting] = board, i
+    @kernel(types.int64(WORDS, WORDS, FOREST, board.by, WORDS, COUNTS))
+    def plant(
+        states: Words, words: Words, forest: Any, by: Any, leaves: Words, owners: Counts
+    ) -> int:
+        """Begin a tree for each state; those that are no dead ends are the leaves that wait."""
+        waiting = 0
+        for i in range(len(states)):
+            tree = tree_of(forest.trees, i)
+            tree.facts[:] = 0.0
+            tree.facts[LEAST], tree.facts[LARGEST] = np.inf, -np.inf
+            put_node(states[i], 1.0, tree, by)
+            forest.words[i] = words[i]
+            forest.done[i] = 0
+            forest.kinds[i], forest.leaves[i] = ROOT, 0
+            if not np.isnan(tree.values[0]):
+                leaves[waiting], owners[waiting] = states[i], i
                 waiting += 1
-                break
-            if settings[BEST] > 0:  # a dead end
-                back_up_best(node, tree)
-            else:
-                back_up(0.0, tree)
-            forest.done[i] += 1
-    return waiting
+        return waiting
+
+    return plant
 
 
+def grow_kernel(board: Steps, put_node: PutNode) -> Callable[..., int]:
+    """The kernel that takes trees to their next leaves."""
+    descend = descend_kernel(board, put_node)
+
+    @kernel(types.int64(types.int64, FOREST, board.by, SPAWNING, FLOATS, WORDS, COUNTS))
+    def grow(
+        trees: int,
+        forest: Any,
+        by: Any,
+        spawns: Any,
+        settings: Floats,
+        leaves: Words,
+        owners: Counts,
+    ) -> int:
+        """Take each tree to its next leaf that waits for the network; how many there are."""
+        waiting = 0
+        for i in range(trees):
+            tree = tree_of(forest.trees, i)
+            if np.isnan(tree.values[0]):
+                continue
+            while forest.done[i] < np.int64(settings[SIMULATIONS]):
+                forest.words[i] = mix(forest.words[i] + GOLDEN)
+                kind, node = descend(forest.words[i], tree, by, spawns, settings)
+                if kind == AFTER or not np.isnan(tree.values[node]):
+                    forest.kinds[i], forest.leaves[i] = kind, node
+                    board = tree.states[node]
+                    if kind == AFTER:
+                        edge = tree.path[np.int64(tree.facts[LENGTH]) - 1]
+                        board = tree.afters[edge >> 2, edge & 3]
+                    leaves[waiting], owners[waiting] = board, i
+                    waiting += 1
+                    break
+                if settings[BEST] > 0:  # a dead end
+                    back_up_best(node, tree)
+                else:
+                    back_up(0.0, tree)
+                forest.done[i] += 1
+        return waiting
+
+    return grow
+
+
+@kernel(types.void(COUNTS, COUNTS, types.float32[:, ::1], types.float32[:, ::1], FLOATS, FOREST))
 def settle(
     owners: Counts, which: Counts, logits: Singles, worths: Singles, settings: Floats, forest: Any
 ) -> None:
@@ -339,22 +389,10 @@ class Growing(NamedTuple):
 
 @cache
 def growing(rows: int, cols: int) -> Growing:
-    """Compile the kernels for a board."""
+    """The kernels for a board."""
     board = steps(rows, cols)
-    made = new_forest(1, 1, rows * cols)
-    by, spawns, forest = board.by, board.spawns, numba.typeof(made)
-    tree = numba.typeof(Tree(*(array[0] for array in made.trees)))
-    words, counts, floats = types.uint64[::1], types.int64[::1], types.float64[::1]
-    word, whole, real, grid = types.uint64, types.int64, types.float64, types.float32[:, ::1]
-    kernels = board.kernels.more("forest")
-    kernels.add(put_node, whole(word, real, tree, by))
-    kernels.add(descend, types.UniTuple(whole, 2)(word, tree, by, spawns, floats))
-    kernels.add(back_up_best, types.void(whole, tree))
-    return Growing(
-        kernels.add(plant, whole(words, words, forest, by, words, counts)),
-        kernels.add(grow, whole(whole, forest, by, spawns, floats, words, counts)),
-        kernels.add(settle, types.void(counts, counts, grid, grid, floats, forest)),
-    )
+    put_node = put_node_kernel(board)
+    return Growing(plant_kernel(board, put_node), grow_kernel(board, put_node), settle)
 
 
 # -- searches ------------------------------------------------------------------------------------

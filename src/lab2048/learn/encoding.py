@@ -6,61 +6,29 @@ is empty. There is one for each rank that a tile of the board can have, and at m
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.board import (
+from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import (
     Table,
-    Words,
     all_cells,
     count,
-    flip,
-    mirror,
+    image_of,
     occupied,
     rank_at,
     slide,
     table,
-    transpose,
 )
-from lab2048.game import MAX_PACKED_RANK, Direction, Rules, direction_on_image
-from lab2048.jit import U, inline, kernel
-from lab2048.lanes import Counts
+from lab2048.game import MAX_PACKED_RANK, Rules
 
 Ranks = NDArray[np.int32]
-Floats = NDArray[np.float64]
-Shares = NDArray[np.float32]
-
-ON_IMAGE = np.array([[direction_on_image(d, s) for d in Direction] for s in range(8)], np.int64)
-"""Of each symmetry and direction: what the move is on the image."""
-FAR = 40.0
-"""How many units a move loses at most (`soft_shares`)."""
-
-
-class Batch(NamedTuple):
-    """Boards to learn from, and how likely each of the four moves should be on them."""
-
-    boards: Words
-    shares: Shares
 
 
 def planes(rules: Rules) -> int:
     """How many planes a board has: n cells hold tiles up to 2**(n + 1), or 32768."""
     return min(rules.cells + 1, MAX_PACKED_RANK) + 1
-
-
-@inline("uint64(uint64, int64, int64, int64)")
-def image_of(board: U, symmetry: int, rows: int, cols: int) -> U:
-    """The image of a board (`Board.image`)."""
-    image = board
-    if symmetry & 4:
-        image = transpose(image, rows, cols)
-    if symmetry & 1:
-        image = mirror(image, rows, cols)
-    if symmetry & 2:
-        image = flip(image, rows, cols)
-    return image
 
 
 @kernel("void(uint64[::1], int64[::1], uint64[::1], int64, int64)")
@@ -158,13 +126,3 @@ def spawns(afters: Words, rules: Rules) -> tuple[Words, Floats, Counts]:
     out, chances, owners = np.empty(room, np.uint64), np.empty(room), np.empty(room, np.int64)
     size = write_spawns(afters, rules.p4, rules.rows, rules.cols, out, chances, owners)
     return out[:size], chances[:size], owners[:size]
-
-
-def soft_shares(q: Floats, unit: float) -> Shares:
-    """Shares of moves that fall by what they lose: a unit less is e times less. None of NaN.
-
-    More than `FAR` units do not count, so that every legal move has a share.
-    """
-    lost = np.minimum((np.nanmax(q, axis=1, keepdims=True) - q) / unit, FAR)
-    shares = np.nan_to_num(np.exp(-lost))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)

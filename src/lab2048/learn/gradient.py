@@ -1,14 +1,12 @@
 """What neural networks have in common: where they run, how they take a step, what is stored.
 
-Torch is the `neural` extra. Only this module and those that build on it import it (`supervised`,
-`tower`, `selfplay`, `zero`), and they are imported when a network is needed.
+Torch is the `neural` extra. Only this module and those that build on it import it (`residual`,
+`supervised`, `supervised_networks`, `zero`), and they are imported when a network is needed.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -16,18 +14,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from lab2048.board import Words
+from lab2048.engine.arrays import Words
 from lab2048.game import Rules
+from lab2048.learn.algorithm import DivergedError
 from lab2048.learn.encoding import planes, ranks
-from lab2048.learn.files import Facts, Shapes, Tensors
+from lab2048.learn.network_files import Shapes, Tensors
 
 MODEL, ADAM = "model.", "adam."
 """How the names of tensors begin that are the network, and that only training needs."""
 MOMENTS = ("exp_avg", "exp_avg_sq")
-RATES = 1e-7, 1.0
-"""What learning rates may be."""
-LAST_RATE = 0.01
-"""What is left of the learning rate at the end of a training."""
 
 
 def pick_device(name: str = "auto") -> torch.device:
@@ -44,14 +39,6 @@ def pick_device(name: str = "auto") -> torch.device:
             f"there is no device {name[:40]!r} here, auto takes what there is: {why}"
         ) from None
     return device
-
-
-def check_settings(rate: float, seed: int) -> None:
-    """A `ValueError` unless it can be learnt with these."""
-    if not RATES[0] <= rate <= RATES[1]:
-        raise ValueError(f"rate is a number from {RATES[0]:g} to {RATES[1]:g}, not {rate:g}")
-    if not 0 <= seed < 1 << 32:
-        raise ValueError(f"the seed of a training is a number from 0 to {(1 << 32) - 1}")
 
 
 class Planes(nn.Module):
@@ -95,8 +82,8 @@ def asked(model: nn.Module, rules: Rules, device: torch.device) -> Callable[[Wor
     return ask
 
 
-class Learner:
-    """A network, and the optimiser that teaches it: Adam."""
+class NetworkWithAdam:
+    """A network, and the optimiser that teaches it."""
 
     def __init__(self, model: nn.Module, device: torch.device, decay: float = 0.0) -> None:
         self.device = device
@@ -105,9 +92,9 @@ class Learner:
         self.steps = 0
 
     def step(self, loss: Tensor, rate: float) -> None:
-        """Make a loss smaller; a `ValueError` if it has become too large for that."""
+        """Make a loss smaller; a `DivergedError` if it has become too large for that."""
         if not torch.isfinite(loss):
-            raise ValueError("the loss is not a number any more; a smaller --rate may help")
+            raise DivergedError("the loss is not a number any more; a smaller --rate may help")
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
@@ -116,10 +103,8 @@ class Learner:
         self.steps += 1
 
     def tensors(self) -> Tensors:
-        """All that it takes to go on; a `ValueError` rather than weights that are no numbers."""
+        """All that it takes to go on."""
         found = model_tensors(self.model)
-        if not all(np.isfinite(each).all() for each in found.values()):
-            raise ValueError("the weights are not numbers any more; a smaller --rate may help")
         for name, parameter in self.model.named_parameters():
             state = self.optimizer.state.get(parameter, {})
             for moment in MOMENTS:
@@ -178,26 +163,6 @@ def check_model(build: Callable[[], nn.Module], shapes: Shapes) -> None:
         for name, shape in moments.items()
     ):
         raise ValueError("its weights are those of another network")
-
-
-def checked_fields(cls: Any, facts: Facts, ranges: Mapping[str, tuple[float, float]]) -> Facts:
-    """The settings of a dataclass as they were stored, or a `ValueError` if one cannot be.
-
-    Each is of the type of its default, and numbers are in their ranges.
-    """
-    found = {}
-    for each in fields(cls):
-        if each.name == "rules":
-            continue
-        value: Any = facts.get(each.name)
-        kind = type(each.default)
-        if type(value) is not kind and (kind, type(value)) != (float, int):
-            raise ValueError(f"it does not say what {each.name} is")
-        low, high = ranges.get(each.name, (-math.inf, math.inf))
-        if kind in (int, float) and not low <= value <= high:
-            raise ValueError(f"{each.name} is a number from {low:g} to {high:g}, not {value:g}")
-        found[each.name] = value
-    return found
 
 
 def soft_loss(found: Tensor, wanted: Tensor) -> Tensor:

@@ -18,28 +18,20 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from lab2048.formatting import size
 from lab2048.home import home, replacing
-from lab2048.wording import size
+from lab2048.learn.registry import find_learner, is_learner, kind_of_network
+from lab2048.learn.settings import Facts as Facts  # noqa: PLC0414
+from lab2048.players.shipped import shipped
 
 FORMAT = 1
 SUFFIX = ".safetensors"
 FILE = f"weights{SUFFIX}"
 KEY, CRC = "lab2048", "crc32"
 """What is known about a network is in the file's metadata under these names: JSON, its checksum."""
-KINDS = {
-    "ntuple": "an n-tuple network",
-    "supervised": "a supervised network",
-    "zero": "a network of self-play",
-}
-"""What trains networks, and what they are."""
-HOW = {"ntuple": "--episodes 100k", "supervised": "--data FILE", "zero": "--minutes 60"}
-"""What a training needs to be told, beside the board."""
 TRAINING = ("adam.", "game.")
 """How the names of tensors begin that only training needs."""
-SHIPPED = Path(__file__).parent / "networks"
-"""The networks of the package, a file for each kind and board."""
 
-Facts = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
 """The type of each tensor, as safetensors names it (such as F32), and its shape."""
@@ -57,11 +49,6 @@ def network_folder(name: str) -> Path:
     return networks_folder() / name
 
 
-def shipped(kind: str, board: str) -> Path:
-    """Where the package's network of a kind for a board is, if there is one."""
-    return SHIPPED / f"{kind}-{board}{SUFFIX}"
-
-
 def find_network(name: str, kind: str, board: str) -> Path:
     """The file of a network: of the one that was trained under a name, or the package's own."""
     if name:
@@ -73,9 +60,10 @@ def find_network(name: str, kind: str, board: str) -> Path:
         return path
     path = shipped(kind, board)
     if not path.exists():
+        how = find_learner(kind).how
         raise ValueError(
             f"there is no {kind} network for {board} in the package; train one with `lab2048 train "
-            f"{kind} --board {board} {HOW[kind]} --out NAME`, and it plays as {kind}:NAME"
+            f"{kind} --board {board} {how} --out NAME`, and it plays as {kind}:NAME"
         )
     return path
 
@@ -112,7 +100,7 @@ def read_tensors(
     with _opened(path) as file:
         facts = _facts(path, file.metadata() or {})
         if facts["kind"] != kind:
-            raise ValueError(f"{path} is not {KINDS[kind]} of lab2048")
+            raise ValueError(f"{path} is not {kind_of_network(kind)} of lab2048")
         for name, type_ in needed.items():
             if type(facts.get(name)) is not type_:
                 raise ValueError(f"{path} is damaged: it does not say what {name} is")
@@ -177,7 +165,7 @@ def _facts(path: Path, metadata: dict[str, str]) -> Facts:
     """What is known about a network, from the metadata of its file."""
     text = metadata.get(KEY, "null")
     facts = json.loads(text)
-    if not isinstance(facts, dict) or facts.get("kind") not in KINDS:
+    if not isinstance(facts, dict) or not is_learner(facts.get("kind")):
         raise ValueError(f"{path} is not a network of lab2048")
     if facts.get("format") != FORMAT:
         raise ValueError(f"{path} is of format {facts.get('format')}; {FORMAT} is known here")

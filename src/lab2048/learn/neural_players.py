@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.board import Words
-from lab2048.choice import legal_moves
-from lab2048.jit import kernel
-from lab2048.learn.encoding import ON_IMAGE, images, upright
-from lab2048.learn.files import TRAINING, Facts, find_network, read_facts, read_tensors
-from lab2048.player import Floats, Player, PlayerError, option
+from lab2048.engine.arrays import Floats, Singles, Words
+from lab2048.engine.jit import kernel
+from lab2048.engine.packed import ON_IMAGE
+from lab2048.learn.encoding import images, upright
+from lab2048.learn.network_files import TRAINING, Facts, find_network, read_facts, read_tensors
+from lab2048.learn.registry import check_torch
+from lab2048.players.player import Player, PlayerError, option
+from lab2048.players.ties import legal_moves
 
 if TYPE_CHECKING:
-    from lab2048.learn.forest import Searches
+    from lab2048.learn.batched_search import Searches
 
-Singles = NDArray[np.float32]
 
 BACKUPS = ("best", "mean")
 AS_TRAINED = "as in training if not given"
@@ -43,10 +44,7 @@ def torch_module(name: str) -> ModuleType:
     """A module of `learn` that needs torch."""
     import importlib
 
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        raise ImportError("neural networks need torch: pip install 'lab2048[neural]'") from None
+    check_torch()
     return importlib.import_module(f"lab2048.learn.{name}")
 
 
@@ -84,7 +82,7 @@ class Neural(Player):
         if self.given is not None:
             object.__setattr__(self, "loaded", self.given)
             return
-        torch_module("learner")
+        torch_module("gradient")
         path = find_network(self.network, self.name, self.rules.name)
         board = read_facts(path).get("board")
         if board != self.rules.name:
@@ -259,7 +257,7 @@ class Zero(Neural):
 
     def _searches(self, boards: int) -> Searches:
         """The trees of this thread, enough for so many boards."""
-        from lab2048.learn.forest import Searches
+        from lab2048.learn.batched_search import Searches
 
         found: Searches | None = getattr(self._own, "searches", None)
         if found is None or found.trees < boards:

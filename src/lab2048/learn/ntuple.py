@@ -14,24 +14,24 @@ merge into one.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
-from lab2048.board import flip, mirror, transpose
-from lab2048.game import Rules, direction_on_image
-from lab2048.intrinsics import HAS_EXTRACT, extract_bits
-from lab2048.jit import Kernels, U
-from lab2048.search.steps import steps
-from lab2048.wording import nearest
+from lab2048.engine.arrays import Singles, Words
+from lab2048.engine.intrinsics import HAS_EXTRACT, extract_bits
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import ON_IMAGE, flip, mirror, transpose
+from lab2048.formatting import nearest
+from lab2048.game import Rules
 
-Weights = NDArray[np.float32]
+Weights = Singles
 """The weights of all tables, one after the other; in training each may have more beside it."""
 
 LONGEST = 7
@@ -92,6 +92,17 @@ class Network:
     def size(self) -> int:
         """How many weights there are."""
         return sum(16 ** len(each) for each in self.tuples)
+
+    @property
+    def begins(self) -> Words:
+        """Where the table of each tuple begins."""
+        sizes = [16 ** len(each) for each in self.tuples]
+        return np.cumsum([0, *sizes[:-1]]).astype(np.uint64)
+
+    @property
+    def sides(self) -> int:
+        """How often the board is turned for its images: 2 if it is square, otherwise 1."""
+        return 2 if self.rows == self.cols else 1
 
 
 def named_networks(rules: Rules) -> dict[str, str]:
@@ -164,65 +175,99 @@ def _sorted(text: str) -> str:
 
 # -- kernels -------------------------------------------------------------------------------------
 
-ROWS = COLS = 0
-"""The board that a kernel is compiled for."""
-SIDES = 2
-"""How often it is turned: 2 if square, otherwise 1."""
-TUPLES = RUNS = 1
-"""How many tuples there are, and how many runs of adjacent cells a tuple has at most."""
-SHIFTS = MASKS = np.zeros((1, 1), np.uint64)
-"""How each run of each tuple is cut out of the board and put next to the others."""
-CELLS = np.zeros(1, np.uint64)
-"""The cells of each tuple, on the board."""
-BEGINS = np.zeros(1, np.uint64)
-"""Where the table of each tuple begins."""
-STRIDE = 1
-"""How many numbers there are for each weight."""
-BY_MOVE = False
-"""Whether each direction has tables of its own."""
-SIZE = 0
-"""The weights of all tables of a direction."""
-TURNED_TO = np.array(
-    [[direction_on_image(d, symmetry) for d in range(4)] for symmetry in range(8)], np.uint64
-)
-"""What a direction is on an image."""
+Place = Callable[[U, int], U]
+Value = Callable[[U, int, Weights], float]
+
+WEIGHTS = types.float32[::1]
 
 
-def place(image: U, t: int) -> U:
-    """Where the weight is that an image looks up in the table of a tuple."""
-    if HAS_EXTRACT:
-        return U((BEGINS[t] + extract_bits(image, CELLS[t])) * U(STRIDE))
-    index = (image >> SHIFTS[t, 0]) & MASKS[t, 0]
-    for run in range(1, RUNS):
-        index |= (image >> SHIFTS[t, run]) & MASKS[t, run]
-    return U((BEGINS[t] + index) * U(STRIDE))
+class NetworkKernels(NamedTuple):
+    """The kernels of a network, to which those of a player or of a rule of learning are added."""
+
+    network: Network
+    stride: int
+    """How many numbers there are for each weight."""
+    by_move: bool
+    """Whether each direction has tables of its own."""
+    place: Place
+    value: Value
 
 
-def value(board: U, move: int, weights: Weights) -> float:
-    """The sum of the weights of a board, and of a move if each has its own.
+@cache
+def network_kernels(
+    network: Network, stride: int, by_move: bool, extract: bool = HAS_EXTRACT
+) -> NetworkKernels:
+    """The kernels of a network; `extract` says whether one instruction gathers the bits."""
+    place = extract_kernel(network, stride) if extract else shift_kernel(network, stride)
+    value = value_kernel(network, stride, by_move, place)
+    return NetworkKernels(network, stride, by_move, place, value)
 
-    Each image has the same sum wherever it comes up. These are added up in float64, where that is
-    exact unless they differ by a factor of many millions; so the order does not matter, and images
-    have the same value.
-    """
-    total = 0.0
-    base = board
-    for turned in range(SIDES):
-        if turned:
-            base = transpose(board, ROWS, COLS)
-        mirrored = mirror(base, ROWS, COLS)
-        for number in range(4):
-            image = mirrored if number & 1 else base
-            if number & 2:
-                image = flip(image, ROWS, COLS)
-            first = U(0)
-            if BY_MOVE:
-                first = TURNED_TO[4 * turned + number, move] * U(SIZE * STRIDE)
-            part = np.float32(0)
-            for t in range(TUPLES):
-                part += weights[first + place(image, t)]
-            total += np.float64(part)
-    return total
+
+def extract_kernel(network: Network, stride: int) -> Place:
+    """The kernel that finds a weight with one instruction for its number."""
+    cells = np.array([sum(15 << 4 * int(c, 16) for c in t) for t in network.tuples], np.uint64)
+    begins = network.begins
+
+    @kernel("uint64(uint64, int64)", lean=True)
+    def place(image: U, t: int) -> U:
+        """Where the weight is that an image looks up in the table of a tuple."""
+        return U((begins[t] + extract_bits(image, cells[t])) * U(stride))
+
+    return place
+
+
+def shift_kernel(network: Network, stride: int) -> Place:
+    """The kernel that finds a weight by shifts: one for each run of adjacent cells."""
+    found = [_runs(each) for each in network.tuples]
+    runs = max(map(len, found))
+    cut = np.array([each + [(0, 0)] * (runs - len(each)) for each in found], np.uint64)
+    shifts, masks = np.ascontiguousarray(cut[:, :, 0]), np.ascontiguousarray(cut[:, :, 1])
+    begins = network.begins
+
+    @kernel("uint64(uint64, int64)", lean=True)
+    def place(image: U, t: int) -> U:
+        """Where the weight is that an image looks up in the table of a tuple."""
+        index = (image >> shifts[t, 0]) & masks[t, 0]
+        for run in range(1, runs):
+            index |= (image >> shifts[t, run]) & masks[t, run]
+        return U((begins[t] + index) * U(stride))
+
+    return place
+
+
+def value_kernel(network: Network, stride: int, by_move: bool, place: Place) -> Value:
+    """The kernel that adds up the weights of a board."""
+    rows, cols, tuples = network.rows, network.cols, len(network.tuples)
+    sides, size = network.sides, network.size
+
+    @kernel(types.float64(types.uint64, types.int64, WEIGHTS), lean=True)
+    def value(board: U, move: int, weights: Weights) -> float:
+        """The sum of the weights of a board, and of a move if each has its own.
+
+        Each image has the same sum wherever it comes up. These are added up in float64, where
+        that is exact unless they differ by a factor of many millions; so the order does not
+        matter, and images have the same value.
+        """
+        total = 0.0
+        base = board
+        for turned in range(sides):
+            if turned:
+                base = transpose(board, rows, cols)
+            mirrored = mirror(base, rows, cols)
+            for number in range(4):
+                image = mirrored if number & 1 else base
+                if number & 2:
+                    image = flip(image, rows, cols)
+                first = U(0)
+                if by_move:
+                    first = U(ON_IMAGE[4 * turned + number, move]) * U(size * stride)
+                part = np.float32(0)
+                for t in range(tuples):
+                    part += weights[first + place(image, t)]
+                total += np.float64(part)
+        return total
+
+    return value
 
 
 def _runs(text: str) -> list[tuple[int, int]]:
@@ -236,35 +281,6 @@ def _runs(text: str) -> list[tuple[int, int]]:
         else:
             found.append((shift, nibble))
     return found
-
-
-@cache
-def network_kernels(network: Network, stride: int, by_move: bool) -> Kernels:
-    """`place` and `value` for a network, to which others can be added."""
-    runs = [_runs(each) for each in network.tuples]
-    most = max(map(len, runs))
-    cut = np.array([each + [(0, 0)] * (most - len(each)) for each in runs], np.uint64)
-    sizes = [16 ** len(each) for each in network.tuples]
-    board = steps(network.rows, network.cols)
-    digest = hashlib.sha256(repr(network).encode()).hexdigest()[:12]
-    name = f"{digest}.{stride}{'.moves' * by_move}"
-    kernels = board.kernels.more(
-        name,
-        lean=True,
-        SIDES=2 if network.rows == network.cols else 1,
-        TUPLES=len(runs),
-        RUNS=most,
-        SHIFTS=np.ascontiguousarray(cut[:, :, 0]),
-        MASKS=np.ascontiguousarray(cut[:, :, 1]),
-        CELLS=np.array([sum(15 << 4 * int(c, 16) for c in t) for t in network.tuples], np.uint64),
-        BEGINS=np.cumsum([0, *sizes[:-1]]).astype(np.uint64),
-        STRIDE=stride,
-        BY_MOVE=by_move,
-        SIZE=network.size,
-    )
-    kernels.add(place, types.uint64(types.uint64, types.int64))
-    kernels.add(value, types.float64(types.uint64, types.int64, types.float32[::1]))
-    return kernels
 
 
 def new_weights(network: Network, stride: int = 1, by_move: bool = False) -> Weights:

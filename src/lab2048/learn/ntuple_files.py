@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.game import Rules
-from lab2048.learn.files import (
+from lab2048.learn.network_files import (
     Facts,
     Shapes,
     check_memory,

@@ -22,10 +22,11 @@ import numba
 import numpy as np
 from numba import types
 
-from lab2048.board import (
+from lab2048.engine.arrays import Bytes, Counts, Floats, Words
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import (
     GOLDEN,
     OVERFLOW,
-    Words,
     legal,
     lines,
     max_rank,
@@ -36,23 +37,19 @@ from lab2048.board import (
     spawn,
     table,
 )
-from lab2048.board import Table as Slides
+from lab2048.engine.packed import Table as Slides
 from lab2048.game import Game, Rules
-from lab2048.jit import Kernels, U, kernel
-from lab2048.learn.files import find_network
-from lab2048.learn.ntuple import Network, Weights, network_kernels, value
-from lab2048.learn.td import four_moves, mean_state
-from lab2048.learn.weights import KIND, Stored, read_weights
-from lab2048.player import Bytes, Floats, Moves, PlayerError, option
-from lab2048.search.expectimax import BEST_MOVES, DEEPEST, Searcher, add_search
-from lab2048.search.steps import steps
+from lab2048.learn.network_files import find_network
+from lab2048.learn.ntuple import Network, NetworkKernels, Weights, network_kernels
+from lab2048.learn.ntuple_files import KIND, Stored, read_weights
+from lab2048.learn.td_kernels import four_moves, mean_state_kernel
+from lab2048.players.expectimax import DEEPEST, Searcher
+from lab2048.players.expectimax_kernels import BestMoves, search_kernel
+from lab2048.players.player import PlayerError, option
+from lab2048.players.search_step import MakeMoves, Steps, Worth, open_cells_kernel
 
 WELL = 0.8
 """A tile is known well if at least this share of the last games of a training reached it."""
-
-ROWS = COLS = 0
-"""The board that a kernel is compiled for."""
-RULE = "td"
 
 
 class Judge(NamedTuple):
@@ -84,49 +81,113 @@ def judge_of(stored: Stored, rules: Rules) -> Judge:
     )
 
 
-# -- kernels: the names are those that the search calls -------------------------------------------
+class Playing(NamedTuple):
+    """What a game is played with, besides the network."""
+
+    across: Slides
+    down: Slides
+    four: Words
+    well: int
+    tie: float
 
 
-def make_moves(state: U, by: Any, afters: Words, gains: Floats) -> None:
-    """Write the afterstate of each direction, 0 if it is illegal, and the reward."""
-    up, right, low, left, down, across = four_moves(state, by, ROWS, COLS)
-    afters[0], afters[1], afters[2], afters[3] = up, right, low, left
-    gains[0] = gains[2] = np.float64(down)
-    gains[1] = gains[3] = np.float64(across)
+def playing_table(rules: Rules, four: Words, well: int, tie: float) -> Playing:
+    """What a game is played with."""
+    return Playing(table(rules.cols), table(rules.rows), four, well, tie)
 
 
-def worth(after: U, by: Any) -> float:
-    """What an afterstate is worth to the move before it."""
-    if RULE == "state":
+_NONE = np.empty(0, np.uint64)
+JUDGE = numba.typeof(Judge(_NONE, _NONE, np.empty(0, np.float32), 0.0, 0.0, 0.0, 0.0, 0.0))
+PLAYING = numba.typeof(Playing(np.empty(0, np.uint32), np.empty(0, np.uint32), _NONE, 0, 0.0))
+BestMove = Callable[[U, Any, float], tuple[U, U, U]]
+
+
+# -- kernels: those that a search is made of, and whole games
+
+
+def make_moves_kernel(rows: int, cols: int) -> MakeMoves:
+    """The kernel that makes all moves of a state."""
+
+    @kernel(types.void(types.uint64, JUDGE, types.uint64[::1], types.float64[::1]), lean=True)
+    def make_moves(state: U, by: Any, afters: Words, gains: Floats) -> None:
+        """Write the afterstate of each direction, 0 if it is illegal, and the reward."""
+        up, right, low, left, down, across = four_moves(state, by, rows, cols)
+        afters[0], afters[1], afters[2], afters[3] = up, right, low, left
+        gains[0] = gains[2] = np.float64(down)
+        gains[1] = gains[3] = np.float64(across)
+
+    return make_moves
+
+
+def worth_kernel(network: Network, rule: str) -> Worth:
+    """The kernel that values an afterstate by a network of the rule `td` or `state`."""
+    net = network_kernels(network, 1, rule == "q")
+    return worth_of_states_kernel(net) if rule == "state" else worth_of_after_kernel(net)
+
+
+def worth_of_after_kernel(net: NetworkKernels) -> Worth:
+    """The kernel for a network that has values of afterstates."""
+    value = net.value
+
+    @kernel(types.float64(types.uint64, JUDGE), lean=True)
+    def worth(after: U, by: Any) -> float:
+        """What an afterstate is worth to the move before it."""
+        return float(by.gamma * (by.initial + value(after, 0, by.weights)))
+
+    return worth
+
+
+def worth_of_states_kernel(net: NetworkKernels) -> Worth:
+    """The kernel for a network that has values of states."""
+    mean_state = mean_state_kernel(net, JUDGE, JUDGE)
+
+    @kernel(types.float64(types.uint64, JUDGE), lean=True)
+    def worth(after: U, by: Any) -> float:
+        """What an afterstate is worth to the move before it."""
         return float(by.gamma * mean_state(after, by, by, by.weights))
-    return float(by.gamma * (by.initial + value(after, 0, by.weights)))
+
+    return worth
 
 
-def best_moves(lanes: Words, filled: int, by: Any, best: Floats) -> None:
-    """The best Q of a single move on the board of every lane."""
-    for j in range(filled):
-        up, right, low, left, down, across = four_moves(lanes[0, j], by, ROWS, COLS)
-        found = -np.inf
-        if up:
-            found = np.float64(down) + worth(up, by)
-        if right:
-            found = max(found, np.float64(across) + worth(right, by))
-        if low:
-            found = max(found, np.float64(down) + worth(low, by))
-        if left:
-            found = max(found, np.float64(across) + worth(left, by))
-        best[0, j] = found if found > -np.inf else by.dead
+def best_moves_kernel(rows: int, cols: int, worth: Worth) -> BestMoves:
+    """The kernel that makes the last move of a search."""
+
+    @kernel(types.void(types.uint64[:, ::1], types.int64, JUDGE, types.float64[:, ::1]), lean=True)
+    def best_moves(lanes: Words, filled: int, by: Any, best: Floats) -> None:
+        """The best Q of a single move on the board of every lane."""
+        for j in range(filled):
+            up, right, low, left, down, across = four_moves(lanes[0, j], by, rows, cols)
+            found = -np.inf
+            if up:
+                found = np.float64(down) + worth(up, by)
+            if right:
+                found = max(found, np.float64(across) + worth(right, by))
+            if low:
+                found = max(found, np.float64(down) + worth(low, by))
+            if left:
+                found = max(found, np.float64(across) + worth(left, by))
+            best[0, j] = found if found > -np.inf else by.dead
+
+    return best_moves
 
 
-def q_values(states: Words, by: Any, out: Floats) -> None:
-    """Q of every direction of every state; NaN if it is illegal."""
-    for i in range(len(states)):
-        state = states[i]
-        up, right, low, left, _, _ = four_moves(state, by, ROWS, COLS)
-        out[i, 0] = by.initial + value(state, 0, by.weights) if up else np.nan
-        out[i, 1] = by.initial + value(state, 1, by.weights) if right else np.nan
-        out[i, 2] = by.initial + value(state, 2, by.weights) if low else np.nan
-        out[i, 3] = by.initial + value(state, 3, by.weights) if left else np.nan
+def q_values_kernel(network: Network) -> Callable[..., None]:
+    """The kernel that values moves by a network of the rule `q`."""
+    rows, cols = network.rows, network.cols
+    value = network_kernels(network, 1, True).value
+
+    @kernel(types.void(types.uint64[::1], JUDGE, types.float64[:, ::1]), lean=True)
+    def q_values(states: Words, by: Any, out: Floats) -> None:
+        """Q of every direction of every state; NaN if it is illegal."""
+        for i in range(len(states)):
+            state = states[i]
+            up, right, low, left, _, _ = four_moves(state, by, rows, cols)
+            out[i, 0] = by.initial + value(state, 0, by.weights) if up else np.nan
+            out[i, 1] = by.initial + value(state, 1, by.weights) if right else np.nan
+            out[i, 2] = by.initial + value(state, 2, by.weights) if low else np.nan
+            out[i, 3] = by.initial + value(state, 3, by.weights) if left else np.nan
+
+    return q_values
 
 
 @kernel("uint64(uint64, int64)", lean=True)
@@ -157,102 +218,76 @@ def downgrade(boards: Words, well: int, out: Words) -> None:
         out[i] = lowered(boards[i], well)
 
 
-def best_move(board: U, by: Any, tie: float) -> tuple[U, U, U]:
-    """The first of the best moves, as `choice.best_of` has it; its afterstate and reward."""
-    up, right, low, left, down, across = four_moves(board, by, ROWS, COLS)
-    first = np.float64(down) + worth(up, by) if up else -np.inf
-    second = np.float64(across) + worth(right, by) if right else -np.inf
-    third = np.float64(down) + worth(low, by) if low else -np.inf
-    fourth = np.float64(across) + worth(left, by) if left else -np.inf
-    best = max(first, second, third, fourth)
-    least = best - tie * max(abs(best), 1.0)
-    if first >= least:
-        return U(0), up, down
-    if second >= least:
-        return U(1), right, across
-    if third >= least:
-        return U(2), low, down
-    return U(3), left, across
+def best_move_kernel(rows: int, cols: int, worth: Worth) -> BestMove:
+    """The kernel that finds a best move."""
 
+    @kernel(types.UniTuple(types.uint64, 3)(types.uint64, JUDGE, types.float64), lean=True)
+    def best_move(board: U, by: Any, tie: float) -> tuple[U, U, U]:
+        """The first of the best moves, as `choice.best_of` has it; its afterstate and reward."""
+        up, right, low, left, down, across = four_moves(board, by, rows, cols)
+        first = np.float64(down) + worth(up, by) if up else -np.inf
+        second = np.float64(across) + worth(right, by) if right else -np.inf
+        third = np.float64(down) + worth(low, by) if low else -np.inf
+        fourth = np.float64(across) + worth(left, by) if left else -np.inf
+        best = max(first, second, third, fourth)
+        least = best - tie * max(abs(best), 1.0)
+        if first >= least:
+            return U(0), up, down
+        if second >= least:
+            return U(1), right, across
+        if third >= least:
+            return U(2), low, down
+        return U(3), left, across
 
-def play_on(state: Words, by: Any, game: Any, moves: Bytes, results: Moves) -> None:
-    """Several moves in each game, one game after the other; see `Player.play_on`."""
-    for j in range(state.shape[1]):
-        board, word, length, score = state[0, j], state[1, j], 0, np.int64(0)
-        results[j, 2] = 0
-        while state[2, j] and length < moves.shape[1]:
-            top = max_rank(board)
-            seen = lowered(board, game.well) if top > game.well else board
-            move, after, gained = best_move(seen, by, game.tie)
-            if top > game.well or top == 15:
-                gained = reward(board, move, game.across, game.down, ROWS, COLS)
-                after = slide(board, move, game.across, game.down, ROWS, COLS)
-            if gained & U(OVERFLOW):
-                results[j, 2] = 1
-                break
-            moves[j, length] = move
-            score += np.int64(gained)
-            length += 1
-            word += GOLDEN
-            board, _ = spawn(after, mix(word), game.four, ROWS, COLS)
-            state[2, j] = legal(board, ROWS, COLS)
-        state[0, j], state[1, j] = board, word
-        results[j, 0], results[j, 1] = length, score
-
-
-class Playing(NamedTuple):
-    """What a game is played with, besides the network."""
-
-    across: Slides
-    down: Slides
-    four: Words
-    well: int
-    tie: float
-
-
-def playing_table(rules: Rules, four: Words, well: int, tie: float) -> Playing:
-    """What a game is played with."""
-    return Playing(table(rules.cols), table(rules.rows), four, well, tie)
-
-
-@cache
-def playing_kernel(network: Network, rule: str) -> Callable[..., None]:
-    """The search with a network, `root_values`; or `q_values` if it has values of moves."""
-    board = steps(network.rows, network.cols)
-    by, kernels = _judge_type(), _move_kernels(network, rule)
-    if rule == "q":
-        return kernels.add(q_values, types.void(types.uint64[::1], by, types.float64[:, ::1]))
-    kernels.add(best_moves, types.void(*BEST_MOVES[:2], by, BEST_MOVES[2]))
-    return add_search(kernels.more("search"), by, board.spawns)
-
-
-def _judge_type() -> Any:
-    """The type of a `Judge`."""
-    none = np.empty(0, np.float32)
-    return numba.typeof(Judge(lines(2), lines(2), none, 0.0, 0.0, 0.0, 0.0, 0.0))
-
-
-@cache
-def _move_kernels(network: Network, rule: str) -> Kernels:
-    """`make_moves` and `worth` for a network."""
-    by, word, real = _judge_type(), types.uint64, types.float64
-    kernels = network_kernels(network, 1, rule == "q").more(f"play.{rule}", lean=True, RULE=rule)
-    if rule == "state":
-        kernels.add(mean_state, real(word, by, by, types.float32[::1]))
-    kernels.add(worth, real(word, by))
-    kernels.add(make_moves, types.void(word, by, word[::1], real[::1]))
-    return kernels
+    return best_move
 
 
 @cache
 def games_kernel(network: Network, rule: str) -> Callable[..., None]:
-    """`play_on` for a network."""
-    kernels = _move_kernels(network, rule).more("games", lean=True)
-    game = playing_table(Rules(2, 2), np.empty(2, np.uint64), 0, 0.0)
-    played = types.uint8[:, ::1], types.int64[:, ::1]
-    grid, word = types.uint64[:, ::1], types.uint64
-    kernels.add(best_move, types.UniTuple(word, 3)(word, _judge_type(), types.float64))
-    return kernels.add(play_on, types.void(grid, _judge_type(), numba.typeof(game), *played))
+    """The kernel that plays games with a network."""
+    rows, cols = network.rows, network.cols
+    best_move = best_move_kernel(rows, cols, worth_kernel(network, rule))
+
+    @kernel(
+        types.void(types.uint64[:, ::1], JUDGE, PLAYING, types.uint8[:, ::1], types.int64[:, ::1]),
+        lean=True,
+    )
+    def play_on(state: Words, by: Any, game: Any, moves: Bytes, results: Counts) -> None:
+        """Several moves in each game, one game after the other; see `Player.play_on`."""
+        for j in range(state.shape[1]):
+            board, word, length, score = state[0, j], state[1, j], 0, np.int64(0)
+            results[j, 2] = 0
+            while state[2, j] and length < moves.shape[1]:
+                top = max_rank(board)
+                seen = lowered(board, game.well) if top > game.well else board
+                move, after, gained = best_move(seen, by, game.tie)
+                if top > game.well or top == 15:
+                    gained = reward(board, move, game.across, game.down, rows, cols)
+                    after = slide(board, move, game.across, game.down, rows, cols)
+                if gained & U(OVERFLOW):
+                    results[j, 2] = 1
+                    break
+                moves[j, length] = move
+                score += np.int64(gained)
+                length += 1
+                word += GOLDEN
+                board, _ = spawn(after, mix(word), game.four, rows, cols)
+                state[2, j] = legal(board, rows, cols)
+            state[0, j], state[1, j] = board, word
+            results[j, 0], results[j, 1] = length, score
+
+    return play_on
+
+
+@cache
+def playing_kernel(network: Network, rule: str) -> Callable[..., None]:
+    """The kernel that searches with a network, or finds values of moves if it has those."""
+    if rule == "q":
+        return q_values_kernel(network)
+    rows, cols, worth = network.rows, network.cols, worth_kernel(network, rule)
+    open_cells = open_cells_kernel(rows, cols)
+    step = Steps(rows, cols, JUDGE, make_moves_kernel(rows, cols), open_cells, worth)
+    return search_kernel(step, best_moves_kernel(rows, cols, worth))
 
 
 # -- the player ----------------------------------------------------------------------------------
@@ -343,7 +378,7 @@ class NTuple(Searcher):
         kernel = playing_kernel(stored.network, stored.facts["rule"])
         return kernel, judge_of(stored, self.rules)
 
-    def play_on(self, state: Words, four: Words, moves: Bytes, results: Moves) -> bool:
+    def play_on(self, state: Words, four: Words, moves: Bytes, results: Counts) -> bool:
         rule = self.stored.facts["rule"]
         if self.depth > 1 or self.timed or self.splits or rule == "q":
             return False

@@ -18,7 +18,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from lab2048.game import Rules
 from lab2048.learn.encoding import planes
-from lab2048.learn.learner import Planes
+from lab2048.learn.gradient import Planes
 
 BELOW = 1 / 8
 """How far bins reach below 0, in the root of points: a share of how far above."""

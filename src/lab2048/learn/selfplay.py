@@ -8,159 +8,28 @@ are worth, by lambda-returns (`returns`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from lab2048 import chance
-from lab2048.board import OVERFLOW, Words, table
-from lab2048.choice import legal_moves
-from lab2048.game import Rules
-from lab2048.jit import U
-from lab2048.lanes import Counts, begin_games, next_words, step_kernel
-from lab2048.learn.encoding import ON_IMAGE, slid, soft_shares, spawns, upright
-from lab2048.learn.files import Facts, Tensors
-from lab2048.learn.forest import Found, Network, Searches, Singles
-from lab2048.learn.learner import LAST_RATE, check_settings, checked_fields
-from lab2048.learn.tower import Tower
-from lab2048.player import Floats
-from lab2048.wording import nearest
+from lab2048.data.batches import soft_shares
+from lab2048.engine.arrays import Counts, Floats, Singles, Words
+from lab2048.engine.batch import begin_games, next_words, step_kernel
+from lab2048.engine.jit import U
+from lab2048.engine.packed import ON_IMAGE, OVERFLOW, table
+from lab2048.game import randomness
+from lab2048.learn.batched_search import Found, Network, Searches
+from lab2048.learn.encoding import slid, spawns, upright
+from lab2048.learn.network_files import Tensors
+from lab2048.learn.zero_settings import ZeroSettings
+from lab2048.players.ties import legal_moves
 
 UNTRIED = 4.0
 """How many units a move that was not tried loses, at least (`untried`)."""
 COLD = 0.02
 """A temperature that is as good as 0."""
-RANGES = {
-    "blocks": (0, 1000), "channels": (1, 4096), "head": (1, 4096), "bins": (0, 1 << 16),
-    "simulations": (1, 100_000), "games": (1, 1 << 20), "batch": (1, 1 << 20),
-    "buffer": (1, 1 << 32), "horizon": (1, 1 << 20), "gate": (0, 1 << 30), "reuse": (0, 1000),
-}  # fmt: skip
-"""What settings of a stored training may be: far more than is of use, and less than does harm."""
-NODE, LESSON = 1 << 10, 40
-"""Bytes that a node of a tree takes, about, and a position that is learnt from."""
-
-
-# -- settings ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a training depends on."""
-
-    rules: Rules
-    preset: str = "small"
-    blocks: int = 1
-    channels: int = 64
-    head: int = 16
-    """Channels of the layer of a head."""
-    bins: int = 96
-    """Of the distribution that a value is (`tower.Bins`); 0: it is a number, in units of the mean
-    score of games."""
-    simulations: int = 20
-    """Of each move in self-play."""
-    games: int = 256
-    """Side by side."""
-    rate: float = 3e-3
-    falling: bool = True
-    """Whether the learning rate falls to a hundredth along half a cosine."""
-    batch: int = 256
-    reuse: float = 4.0
-    """How often a position is learnt from, on average."""
-    buffer: int = 1 << 19
-    """Positions that are kept."""
-    worth: float = 0.25
-    """How much the losses of values count beside that of the policy."""
-    soft: float = 0.02
-    """The policy learns from what moves lose: one that is worse by this share of the mean score is
-    e times less right. 0: it learns the shares of visits, as in the papers."""
-    trace: float = 0.8
-    """The lambda of returns."""
-    lucky: bool = False
-    """Whether the luck of spawns stays in returns, as in the papers."""
-    horizon: int = 16
-    """Moves of a game that a return looks at, at least, if the game goes on for so long."""
-    noise: float = 0.1
-    """The share of noise in the priors of a root."""
-    spread: float = 1.0
-    """The parameter of the Dirichlet distribution that noise is drawn from."""
-    warm: float = 0.2
-    """The temperature at first; it falls to 0 in the course of the training."""
-    gate: int = 0
-    """After so many chunks weights are kept only if the median of games is better; 0: always."""
-    decay: float = 1e-5
-    """How fast weights shrink by themselves."""
-    c1: float = 0.2
-    c2: float = 19652.0
-    backup: str = "best"
-    """How searches value what is above a leaf (`forest`): best, or mean as in the papers."""
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        check_settings(self.rate, self.seed)
-
-    @classmethod
-    def of(cls, rules: Rules, preset: str = "small", **more: Any) -> Settings:
-        """The settings of a preset, some of them changed."""
-        if preset not in PRESETS:
-            raise ValueError(f"there is no preset {preset[:40]!r}; {nearest(preset, PRESETS)}")
-        return cls(rules, preset, **{**PRESETS[preset], **more})
-
-    def at(self, share: float) -> tuple[float, float]:
-        """Temperature and learning rate when so much of the training is done."""
-        share = min(1.0, share)
-        left = LAST_RATE + (1 - LAST_RATE) * (1 + math.cos(math.pi * share)) / 2
-        return self.warm * (1 - share), self.rate * (left if self.falling else 1.0)
-
-    @property
-    def facts(self) -> Facts:
-        """The settings as they are stored."""
-        found = asdict(self)
-        del found["rules"]
-        if math.isinf(self.c2):  # which JSON does not know
-            found["c2"] = None
-        return {"board": self.rules.name, "p4": self.rules.p4, **found}
-
-    @classmethod
-    def from_facts(cls, facts: Facts) -> Settings:
-        """The settings of a training that was stored."""
-        rules = Rules.parse(facts["board"], facts["p4"])
-        c2 = math.inf if facts["c2"] is None else facts["c2"]
-        return cls(rules, **checked_fields(cls, {**facts, "c2": c2}, RANGES))
-
-    @property
-    def memory(self) -> int:
-        """How many bytes trees and positions of a training take, about."""
-        return NODE * self.games * (self.simulations + 1) + LESSON * self.buffer
-
-    def build(self) -> Tower:
-        """A new network, with weights that the seed decides."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            return Tower(self.rules, self.channels, self.blocks, self.head, self.bins)
-
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"blocks": 1, "channels": 16, "head": 8, "games": 64, "buffer": 1 << 16},
-    "small": {},
-    "paper": {
-        "blocks": 10, "channels": 128, "head": 128, "rate": 3e-4, "falling": False, "batch": 1024,
-        "games": 1024, "c1": 1.25, "warm": 1.0, "noise": 0.0, "lucky": True, "backup": "mean",
-        "reuse": 2.0, "soft": 0.0, "worth": 1.0,
-    },
-    "zhou": {
-        "blocks": 5, "channels": 64, "head": 32, "simulations": 1600, "rate": 3e-4, "games": 32,
-        "falling": False, "c1": 1.0, "c2": math.inf, "warm": 0.0, "noise": 0.0, "trace": 1.0,
-        "horizon": 1000, "gate": 4, "lucky": True, "bins": 0, "soft": 0.0,
-        "backup": "mean", "reuse": 2.0, "worth": 1.0,
-    },
-}  # fmt: skip
-"""Settings by name. `paper` (Yamashita and others, 2022) and `zhou` (2019) have what the papers
-print; what they do not print is ours, such as games, batches, and the network of `zhou`."""
 
 
 # -- games ---------------------------------------------------------------------------------------
@@ -187,7 +56,7 @@ STEP_TYPES = ("uint64", "float32", "float64", "int64", "int64", "float64", "bool
 class SelfPlay:
     """Games of one thread."""
 
-    def __init__(self, settings: Settings, games: int, seed: int) -> None:
+    def __init__(self, settings: ZeroSettings, games: int, seed: int) -> None:
         rules = settings.rules
         self.settings, self.rules, self.seed = settings, rules, seed
         self.searches = Searches(
@@ -199,7 +68,7 @@ class SelfPlay:
             backup=settings.backup,
         )
         self._step = step_kernel(rules.rows, rules.cols)
-        self._four = np.array(chance.four_threshold(rules.p4), np.uint64)
+        self._four = np.array(randomness.four_threshold(rules.p4), np.uint64)
         self._tables = table(rules.cols), table(rules.rows)
         self.state = np.zeros((4, games), np.uint64)  # as that of `lanes.begin_games`
         self.scores = np.zeros(games, np.int64)
@@ -364,7 +233,7 @@ class Lessons(NamedTuple):
     after_worths: Singles
 
 
-def lessons_of(steps: Steps, settings: Settings, before: int = 0) -> Lessons:
+def lessons_of(steps: Steps, settings: ZeroSettings, before: int = 0) -> Lessons:
     """What there is to learn from steps, the first of which were looked at before.
 
     A step waits until its game is over, or has gone on for `horizon` moves.

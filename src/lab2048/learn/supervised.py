@@ -2,12 +2,8 @@
 
 A board goes in as planes of zeros and ones, one for each rank; four numbers come out, and the move
 with the largest is the network's choice. Training makes the recorded move likelier: the loss is the
-cross-entropy between the softmax of the four numbers and the move.
-
-The five networks of the supervised study (2025) are here with the numbers of weights that it
-prints. Its convolutions are of 2x2 cells; before each, a row and a column of zeros are put on the
-left and on the top (`cnn4`, `cnn5`), so that the board keeps its size, or zeros all around
-(`cnn5_sym`), so that it grows. ReLU is between layers, and nothing behind the last.
+cross-entropy between the softmax of the four numbers and the move. The networks are those of the
+supervised study (`supervised_networks`).
 
 From labels with the value of each move (`soft`) more is learnt than which move is right: the loss
 is then the cross-entropy of all legal moves plus what the network's moves lose on average.
@@ -20,89 +16,39 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from lab2048.board import Words
+from lab2048.data.batches import Batch, Shares
+from lab2048.engine.arrays import Counts, Words
+from lab2048.engine.packed import ON_IMAGE
 from lab2048.game import Rules
-from lab2048.lanes import Counts
-from lab2048.learn.encoding import ON_IMAGE, Batch, Shares, images, planes, upright
-from lab2048.learn.files import FILE, Facts, Shapes, Tensors, write_tensors
-from lab2048.learn.folder import Logs, Saver
-from lab2048.learn.learner import (
-    LAST_RATE,
-    Learner,
-    Planes,
+from lab2048.learn.algorithm import Goal, Learner
+from lab2048.learn.checkpoint import Record
+from lab2048.learn.encoding import images, upright
+from lab2048.learn.gradient import (
+    NetworkWithAdam,
     asked,
     check_model,
-    check_settings,
-    checked_fields,
     inputs,
     load_model,
     parameters,
     pick_device,
     soft_loss,
 )
-from lab2048.wording import nearest
+from lab2048.learn.network_files import Shapes, Tensors, read_tensors
+from lab2048.learn.settings import Facts, falling_rate
+from lab2048.learn.supervised_settings import SupervisedSettings
 
-NAMES = ("cnn4", "cnn5", "cnn5_sym", "mlp4", "mlp5")
-CHANNELS = {"cnn4": 256, "cnn5": 222, "cnn5_sym": 222}
-LAYERS = {"cnn4": 4, "cnn5": 5, "cnn5_sym": 5}
-IMAGES = ("given", "random", "upright")
-RANGES = {"channels": (0, 4096), "epochs": (1, 100_000), "batch": (2, 1 << 20)}
-"""What settings of a stored training may be."""
-HIDDEN = {"mlp4": (356, 1024, 356), "mlp5": (512, 1024, 2048, 512)}
-
-
-class Convolutional(nn.Module):
-    """Convolutions of 2x2 cells, and a linear layer behind them."""
-
-    def __init__(self, rules: Rules, channels: int, layers: int, around: bool) -> None:
-        super().__init__()
-        self.planes = Planes(rules)
-        self.zeros = (1, 1, 1, 1) if around else (1, 0, 1, 0)  # left, right, top, bottom
-        sizes = [planes(rules)] + [channels] * layers
-        self.convolutions = nn.ModuleList(
-            nn.Conv2d(sizes[k], sizes[k + 1], 2) for k in range(layers)
-        )
-        more = layers if around else 0
-        self.last = nn.Linear(channels * (rules.rows + more) * (rules.cols + more), 4)
-
-    def forward(self, ranks: Tensor) -> Tensor:
-        """Four numbers for each board."""
-        x = self.planes(ranks)
-        for convolution in self.convolutions:
-            x = F.relu(convolution(F.pad(x, self.zeros)))
-        found: Tensor = self.last(x.flatten(1))
-        return found
-
-
-class Perceptron(nn.Module):
-    """Layers that are fully connected."""
-
-    def __init__(self, rules: Rules, hidden: tuple[int, ...]) -> None:
-        super().__init__()
-        self.planes = Planes(rules)
-        sizes = [rules.cells * planes(rules), *hidden, 4]
-        self.layers = nn.ModuleList(
-            nn.Linear(sizes[k], sizes[k + 1]) for k in range(len(sizes) - 1)
-        )
-
-    def forward(self, ranks: Tensor) -> Tensor:
-        """Four numbers for each board."""
-        x = self.planes(ranks).flatten(1)
-        for layer in self.layers[:-1]:
-            x = F.relu(layer(x))
-        found: Tensor = self.layers[-1](x)
-        return found
-
+if TYPE_CHECKING:
+    from lab2048.learn.neural_players import Supervised
 
 FACTS = {
     "board": str, "p4": float, "network": str, "channels": int, "epochs": int, "batch": int,
@@ -111,147 +57,179 @@ FACTS = {
 }  # fmt: skip
 """What a file says about a network."""
 
-
-@dataclass(frozen=True)
-class Settings:
-    """What a training depends on, beside its data."""
-
-    rules: Rules
-    network: str = "cnn5"
-    channels: int = 0
-    """Of convolutions; 0 for as many as the study has."""
-    epochs: int = 10
-    batch: int = 1000
-    rate: float = 1e-3
-    images: str = "given"
-    """Which images of boards are learnt from: as they are, random ones, or upright ones, which are
-    then asked about in play too. Only the first is in the study."""
-    soft: float = 0.0
-    """Of labels: a move that is worse by so much is e times less right; 0: only the best are."""
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        if self.network not in NAMES:
-            raise ValueError(
-                f"there is no network {self.network[:40]!r}; {nearest(self.network, NAMES)}"
-            )
-        if self.channels and self.network in HIDDEN:
-            raise ValueError(f"{self.network} has no channels to choose")
-        if self.images not in IMAGES:
-            raise ValueError(f"images are {', '.join(IMAGES)}, not {self.images[:40]!r}")
-        check_settings(self.rate, self.seed)
-        if not 0 <= self.soft < math.inf:
-            raise ValueError(f"soft is a number of points, not {self.soft:g}")
-
-    @classmethod
-    def of(cls, rules: Rules, **more: Any) -> Settings:
-        """The usual settings, some of them changed."""
-        return cls(rules, **more)
-
-    def build(self) -> nn.Module:
-        """A new network, with weights that the seed decides."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            if self.network in HIDDEN:
-                return Perceptron(self.rules, HIDDEN[self.network])
-            channels = self.channels or CHANNELS[self.network]
-            around = self.network == "cnn5_sym"
-            return Convolutional(self.rules, channels, LAYERS[self.network], around)
-
-    @property
-    def facts(self) -> Facts:
-        """The settings as they are stored."""
-        found = asdict(self)
-        del found["rules"]
-        return {"board": self.rules.name, "p4": self.rules.p4, **found}
-
-    @classmethod
-    def from_facts(cls, facts: Facts) -> Settings:
-        """The settings of a training that was stored."""
-        rules = Rules.parse(facts["board"], facts["p4"])
-        return cls(rules, **checked_fields(cls, facts, RANGES))
-
-
 Batches = Callable[[int], Iterator[Batch]]
 """The batches of an epoch, always the same for the same number."""
 
 
-class Training:
-    """A network that is being trained."""
+class Examples(NamedTuple):
+    """What is learnt from, or tested with."""
+
+    moves: int
+    """How many an epoch has."""
+    epoch: Batches
+
+
+class SupervisedLearner(Learner[SupervisedSettings]):
+    """A network that is being trained on recorded moves."""
+
+    settings_class = SupervisedSettings
+    kind = "supervised"
+    needed: ClassVar = FACTS
 
     def __init__(
-        self, settings: Settings, device: torch.device, batches: int, data: Sequence[Path] = ()
+        self,
+        settings: SupervisedSettings,
+        threads: int | None = None,
+        *,
+        examples: Examples | None = None,
     ) -> None:
-        self.settings, self.rules = settings, settings.rules
-        self.data = [str(path.absolute()) for path in data]
-        self.bytes = [path.stat().st_size for path in data]
+        super().__init__(settings, threads)
+        self.rules = settings.rules
+        device = pick_device(settings.device)
+        torch.set_num_threads(self.threads)
+        self.net = NetworkWithAdam(settings.build(), device)
+        self.examples = examples
+        """Read from the files of the settings by `prepare` if they are not given."""
+        self.tests: Examples | None = None
+        self.bytes: list[int] = []
         """How large the files are: so others are noticed."""
-        self.learner = Learner(settings.build(), device)
-        self.batches = batches
-        """How many an epoch has."""
-        self.epoch = self.batch = 0
-        """How many epochs are over, and how many batches of the present one."""
-        self.seconds = 0.0
+        self.batch = 0
+        """How many batches of the present epoch are over."""
         self.sums = np.zeros(3)
         """Of the epoch: boards, their losses, and how many moves were right."""
-        self.stopped = False
+        self._ahead: Iterator[Batch] | None = None
+        self._next: Batch | None = None
+        self._record: Record | None = None
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs are over."""
+        return self.done
 
     @property
     def size(self) -> int:
         """How many numbers it learns."""
-        return parameters(self.learner.model)
+        return parameters(self.net.model)
+
+    # -- data ------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Look through the data."""
+        settings = self.settings
+        if self.examples is None:
+            if not settings.data:
+                raise ValueError(
+                    "it needs moves to learn from: --data FILE; lab2048 data make writes some"
+                )
+            self.examples = self._read([Path(each) for each in settings.data])
+        self.bytes = [Path(each).stat().st_size for each in settings.data]
+        if settings.test:
+            self.tests = self._read([Path(settings.test)])
+
+    def _read(self, paths: list[Path]) -> Examples:
+        """Return what is in files, which are looked through first."""
+        from lab2048.data.labels import drawn, joined, read_labels
+        from lab2048.data.moves import is_labels, open_moves, shuffled, summarise
+
+        size, seed, soft = self.settings.batch, self.settings.seed, self.settings.soft
+        kinds = {is_labels(path) for path in paths}
+        if kinds == {True}:
+            labels = joined([read_labels(path, self.rules) for path in paths])
+            return Examples(
+                len(labels.boards), lambda epoch: drawn(labels, size, seed, epoch, soft or None)
+            )
+        if True in kinds or soft:
+            raise ValueError(
+                "labels cannot be learnt from together with moves; --soft is for labels"
+            )
+        sources = [open_moves(path, self.rules) for path in paths]
+        moves = 0
+        for source in sources:
+            found = summarise(source, partial(self._read_on, source.path.name, len(source)))
+            moves += found.moves
+            self.say(
+                f"{source.path}: {found.moves:,} moves; cells are of the tile {found.cell} the move"
+            )
+        if moves == 0:
+            raise ValueError("there are no moves in the data")
+        return Examples(moves, lambda epoch: shuffled(sources, size, seed, epoch))
+
+    def _read_on(self, name: str, whole: int, done: int) -> None:
+        """Tell how much of a file was looked through."""
+        self.report(done / max(1, whole), f"reading {name}")
 
     @property
-    def share(self) -> float:
-        """How much of the training is done."""
-        return (self.epoch + self.batch / self.batches) / self.settings.epochs
+    def batches(self) -> int:
+        """How many batches an epoch has."""
+        return math.ceil(self.moves / self.settings.batch)
+
+    @property
+    def moves(self) -> int:
+        """How many moves an epoch has."""
+        return 1 if self.examples is None else self.examples.moves
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    @property
+    def reached(self) -> float:
+        """Epochs, and the part of the present one that is over."""
+        return self.done + self.batch / self.batches
 
     @property
     def rate(self) -> float:
         """The present learning rate."""
-        falling = (1 + math.cos(math.pi * min(1.0, self.share))) / 2
-        return self.settings.rate * (LAST_RATE + (1 - LAST_RATE) * falling)
+        return self.settings.rate * falling_rate(self.reached / self.settings.epochs)
 
-    def run_epoch(self, batches: Batches, look: Callable[[], object]) -> Facts | None:
-        """Go on to the end of the epoch, or until it is stopped; what the epoch was like.
-
-        `look` is called after every batch.
-        """
-        for number, batch in enumerate(batches(self.epoch)):
-            if number < self.batch:
-                continue  # before it was stopped
+    def step(self, goal: Goal) -> None:
+        """Learn from a batch."""
+        if self._ahead is None:
+            assert self.examples is not None
+            self._ahead = self.examples.epoch(self.done)
+            for _ in range(self.batch):
+                next(self._ahead, None)  # before it was stopped
+            self._next = next(self._ahead, None)
+        if self._next is not None:
             began = time.perf_counter()
-            self._learn(batch, number)
+            self._learn(self._next, self.batch)
             self.seconds += time.perf_counter() - began
             self.batch += 1
-            look()
-            if self.stopped:
-                return None
+            self._next = next(self._ahead, None)
+        if self._next is None:
+            self._end_epoch()
+
+    def _end_epoch(self) -> None:
+        """Sum up what the epoch was like."""
         boards, losses, right = self.sums.tolist()
-        self.epoch, self.batch, self.sums = self.epoch + 1, 0, np.zeros(3)
-        return {
-            "epoch": self.epoch,
-            "moves": int(boards),
-            "loss": losses / boards,
-            "accuracy": right / boards,
-            "seconds": round(self.seconds, 3),
-        }
+        self._record = {
+            "moves": int(boards), "loss": losses / boards, "accuracy": right / boards
+        }  # fmt: skip
+        self.done, self.batch, self.sums, self._ahead = self.done + 1, 0, np.zeros(3), None
+
+    def due(self, goal: Goal) -> bool:
+        """Return whether an epoch has just ended."""
+        return self._record is not None
+
+    def record(self) -> Record:
+        """Return loss and accuracy of the epoch, and those of a test."""
+        assert self._record is not None
+        found, self._record = self._record, None
+        return found if self.tests is None else {**found, **self.test(self.tests.epoch(0))}
 
     def _learn(self, batch: Batch, number: int) -> None:
         """Learn from a batch; loss and accuracy are those before."""
         draw = np.random.default_rng((self.settings.seed, self.epoch, number))
         boards, shares = self._turned(batch, draw)
-        self.learner.model.train()
+        self.net.model.train()
         found, wanted = self._ask(boards, shares)
         loss = self._loss(found, wanted)
-        self.learner.step(loss, self.rate)
+        self.net.step(loss, self.rate)
         self.sums += len(boards), loss.item() * len(boards), right_moves(found, wanted)
 
     def _ask(self, boards: Words, shares: Shares) -> tuple[Tensor, Tensor]:
         """What the network says about boards, and what it should say. Soft shares are of legal
         moves, so it need not learn which moves are: in play illegal ones are left out as well."""
-        found = self.learner.model(inputs(boards, self.rules, self.learner.device))
-        wanted = torch.from_numpy(shares).to(self.learner.device)
+        found = self.net.model(inputs(boards, self.rules, self.net.device))
+        wanted = torch.from_numpy(shares).to(self.net.device)
         return found.masked_fill(wanted == 0, -1e9) if self.settings.soft else found, wanted
 
     def _loss(self, found: Tensor, wanted: Tensor) -> Tensor:
@@ -269,7 +247,7 @@ class Training:
 
     def test(self, batches: Iterable[Batch]) -> Facts:
         """Loss and accuracy on other moves."""
-        self.learner.model.eval()
+        self.net.model.eval()
         sums = np.zeros(3)
         draw = np.random.default_rng(self.settings.seed)
         with torch.inference_mode():
@@ -280,27 +258,29 @@ class Training:
                 sums += len(boards), loss * len(boards), right_moves(found, wanted)
         return {"test_loss": sums[1] / sums[0], "test_accuracy": sums[2] / sums[0]}
 
+    # -- stored and played -----------------------------------------------------------------------
+
     @property
     def facts(self) -> Facts:
         """All that is known about it."""
         return {
             **self.settings.facts,
-            "epoch": self.epoch,
+            "epoch": self.done,
             "batch_in_epoch": self.batch,
             "batches": self.batches,
             "sums": self.sums.tolist(),
-            "steps": self.learner.steps,
+            "steps": self.net.steps,
             "seconds": self.seconds,
-            "data": self.data,
+            "data": [str(Path(each).absolute()) for each in self.settings.data],
             "bytes": self.bytes,
         }
 
     def tensors(self) -> Tensors:
-        """All that it takes to go on, beside the facts."""
-        return self.learner.tensors()
+        """Return all that it takes to go on, beside the facts."""
+        return self.net.tensors()
 
-    def check_data(self, facts: Facts) -> None:
-        """A `ValueError` unless what was stored has learnt from the same data."""
+    def check_same(self, facts: Facts) -> None:
+        """Raise a `ValueError` unless what was stored has learnt from the same data."""
         if facts["batches"] != self.batches:
             raise ValueError(
                 f"it was begun with {facts['batches']:,} batches of data, not {self.batches:,}"
@@ -308,11 +288,53 @@ class Training:
         if facts.get("bytes", self.bytes) != self.bytes:
             raise ValueError("it was begun with other data: the files were of other sizes")
 
+    @classmethod
+    def read(cls, path: Path) -> tuple[Facts, Tensors]:
+        """Read all that it takes to go on."""
+        return read_tensors(path, cls.kind, FACTS, check=check_stored)
+
     def resume(self, facts: Facts, tensors: Tensors) -> None:
         """Go on from what was stored."""
-        self.learner.load(tensors, facts["steps"])
-        self.epoch, self.batch = facts["epoch"], facts["batch_in_epoch"]
+        self.net.load(tensors, facts["steps"])
+        self.done, self.batch = facts["epoch"], facts["batch_in_epoch"]
         self.sums, self.seconds = np.array(facts["sums"]), facts["seconds"]
+
+    def player(self) -> Supervised:
+        """Return the player by the vote of a board's images."""
+        from lab2048.learn.neural_players import Loaded, Supervised
+
+        ask = asked(self.net.model, self.rules, self.net.device)
+        return Supervised(self.rules, given=Loaded(ask, self.facts))
+
+    # -- told ------------------------------------------------------------------------------------
+
+    def introduction(self) -> str:
+        """Say what is about to be trained, and on how much."""
+        settings = self.settings
+        return (
+            f"{settings.rules.name}, {settings.network} with {self.size:,} weights; "
+            f"{self.moves:,} moves, {settings.epochs} epochs, seed {settings.seed}, "
+            f"on {self.net.device}"
+        )
+
+    @property
+    def where(self) -> str:
+        """In which epoch it is."""
+        return f"in epoch {self.done + 1}"
+
+    @classmethod
+    def line(cls, record: Record) -> str:
+        """Return an epoch in a line."""
+        text = (
+            f"epoch {record['epoch']:>3}  loss {record['loss']:.4f}  "
+            f"accuracy {100 * record['accuracy']:.2f}%"
+        )
+        if "test_loss" in record:
+            text += (
+                f"  test loss {record['test_loss']:.4f}  "
+                f"accuracy {100 * record['test_accuracy']:.2f}%"
+            )
+        return text
 
 
 def right_moves(found: Tensor, wanted: Tensor) -> float:
@@ -328,50 +350,14 @@ def turned(batch: Batch, which: Counts, rules: Rules) -> Batch:
     return Batch(images(batch.boards, which, rules), shares)
 
 
-def run(
-    training: Training,
-    batches: Batches,
-    folder: Path,
-    *,
-    tell: Callable[[Facts], object],
-    say: Callable[[str], object],
-    look: Callable[[], object],
-    test: Callable[[], Iterable[Batch]] | None = None,
-) -> list[Facts]:
-    """Train to the last epoch, or until it is stopped; the records of all epochs.
-
-    `tell` hears of every epoch, `look` is called after every batch. Whatever goes wrong, what was
-    learnt until then is kept.
-    """
-
-    def write() -> None:
-        write_tensors(folder / FILE, "supervised", training.facts, training.tensors())
-
-    logs, saver = Logs(folder, training.epoch, say, "epoch"), Saver(write, say)
-
-    def after_batch() -> None:
-        look()
-        if not training.stopped:
-            saver.save_now_and_then()
-
-    with saver.to_the_end(logs):
-        while training.epoch < training.settings.epochs and not training.stopped:
-            record = training.run_epoch(batches, after_batch)
-            if record is not None:
-                record.update(training.test(test()) if test else {})
-                logs.add(record)
-                tell(record)
-    return logs.records
-
-
 def check_stored(facts: Facts, shapes: Shapes) -> None:
     """A `ValueError` unless the weights in a file are those of the network that it tells of."""
-    check_model(Settings.from_facts(facts).build, shapes)
+    check_model(SupervisedSettings.from_facts(facts).build, shapes)
 
 
 def player_network(facts: Facts, tensors: Tensors, device: str) -> Callable[[Words], Any]:
     """A network as it is asked in play: boards to four numbers each."""
-    settings = Settings.from_facts(facts)
+    settings = SupervisedSettings.from_facts(facts)
     model = settings.build()
     load_model(model, tensors)
     return asked(model, settings.rules, pick_device(device))

@@ -1,343 +1,401 @@
-"""Temporal-difference learning of n-tuple networks: the rules, and the loop that plays and learns.
+"""Temporal-difference learning of n-tuple networks: games on all cores, which change one network.
 
-With s_t the state before move t, r_t the reward of that move, x_t the afterstate it leads to, and
-f the number of weights that a value is the sum of, a rule learns from each move of a game:
+With one thread the weights are the same, bit for bit, whenever a training is repeated, and whether
+or not it is interrupted: game n of a training has the spawns of game n of its seed. Several threads
+learn from different games and change the same weights without asking one another, so a change is
+lost now and then, and no two trainings are quite alike.
 
-    td      V(x_t) goes to r_{t+1} + g V(x_{t+1})          x_{t+1}: the best of r + g V
-    state   V(s_t) goes to r_t + g V(s_{t+1})              a move: the best mean of r + g V
-    q       Q(s_t, a_t) goes to r_t + g max over a of Q(s_{t+1}, a)
-
-g is a discount, usually 1, and what comes after the end of a game is 0. With the error e, the
-target minus the value, each of the f weights takes a step of (rate / f) e. By temporal coherence
-(`tc`), it takes |E| / A of the step, where E is the sum of the steps so far and A that of their
-sizes (|E| / A is 1 at first): weights that are pulled to and fro change slowly.
-
-Learning is *forward*, after each move, or *backward*, after the game and from its end, so that what
-happened at the end is learnt from the whole way back. An optimistic start gives all boards a high
-value, so that what was not tried looks good.
+The rules of learning are kernels (`td_kernels`), the network is in `ntuple`, the settings with
+their defaults in `ntuple_settings`.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, NamedTuple
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numba
 import numpy as np
-from numba import types
+from numpy.typing import NDArray
 
-from lab2048.board import (
-    GOLDEN,
-    PLAYER,
-    Words,
-    all_cells,
-    bounded,
-    count,
-    flip,
-    legal,
-    lines,
-    max_rank,
-    mirror,
-    mix,
-    occupied,
-    slide_lines,
-    spawn,
-    start_board,
-    transpose,
-)
+from lab2048.engine.arrays import Counts, Words
+from lab2048.engine.batch import game_keys
+from lab2048.engine.jit import U
+from lab2048.formatting import size
 from lab2048.game import Rules
-from lab2048.intrinsics import coherent_step
-from lab2048.jit import Kernels, U, fragment
-from lab2048.lanes import CHOICE, CHOICES, Counts
-from lab2048.learn.ntuple import (
-    BY_MOVE,
-    SIDES,
-    SIZE,
-    STRIDE,
-    TUPLES,
-    TURNED_TO,
-    Network,
-    Weights,
-    network_kernels,
-    place,
-    value,
-)
-from lab2048.search.heuristics import Floats
-from lab2048.search.steps import steps
+from lab2048.game.notation import checked_threads
+from lab2048.learn.algorithm import DivergedError, Goal, Learner
+from lab2048.learn.checkpoint import Record
+from lab2048.learn.network_files import Tensors
+from lab2048.learn.ntuple import Weights, network_kernels, new_weights
+from lab2048.learn.ntuple_files import FACTS, Stored, read_about, read_weights, write_weights
+from lab2048.learn.ntuple_settings import SMALL, NTupleSettings
+from lab2048.learn.settings import Facts, LearnerSettings
+from lab2048.learn.td_kernels import Lesson, Trail, learning_kernels, lines_of, new_trail
+from lab2048.players.search_step import spawning
 
-RULES = ("td", "state", "q")
-LONGEST_GAME = 1 << 18
-"""Moves of a game at most; with tiles up to 32768 there are hardly ever more."""
+if TYPE_CHECKING:
+    from lab2048.learn.ntuple_player import NTuple
+    from lab2048.solver.table import Table
 
-ROWS = COLS = 0
-"""The board that a kernel is compiled for."""
-RULE = "td"
-COHERENT = BACKWARD = False
-"""The rule that it is compiled for."""
-
-UNIT = 2.0**-53
+LARGEST = 1e12
+"""A value beyond this is none."""
+SHARE = 0.9
+"""How much of a training of two phases is the first."""
+PART = 32
+"""At most this many games are learnt from in one go: in between it can be stopped."""
+SLICE = 1000
+"""Games of a step, after which anything else is looked at, such as the time."""
+RECENT = 1000
+"""The last games that tell how well it plays."""
+VISITED = 0.4
+"""The share of the weights that a long training of a large network visits, at most."""
 
 
-class Lesson(NamedTuple):
-    """The numbers in a rule."""
+class NTupleLearner(Learner[NTupleSettings]):
+    """A network that learns: its weights, and how far it has come."""
 
-    step: float
-    """The rate, divided by the number of weights that a value is the sum of."""
-    initial: float
-    """What every board is worth at first."""
-    gamma: float
-    epsilon: float
-    """The chance of a random move."""
+    settings_class = NTupleSettings
+    kind = "ntuple"
+    needed: ClassVar = FACTS
+
+    def __init__(self, settings: NTupleSettings, threads: int | None = None) -> None:
+        super().__init__(settings, usual_threads(settings.rules) if threads is None else threads)
+        self.weights: Weights
+        self.moves = 0
+        self.reach: dict[str, float] = {}
+        """How many of the last games reached each tile."""
+        self.recent = np.zeros((0, 3), np.int64)
+        """The results of those games."""
+        self._begin(0)
+        self._trails = [new_trail() for _ in range(self.threads)]
+        self._parts: list[Counts] = []
+        """Results of the games of the present block, which ends after `_end` games."""
+        self._end, self._began = 0, 0.0
+        self._measuring = threads
+
+    @property
+    def games(self) -> int:
+        """The games that it has learnt from."""
+        return self.done
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    def step(self, goal: Goal) -> None:
+        """Learn from games until it is time to look up, which is also where a phase ends."""
+        if not self._parts:
+            self._began = self.seconds
+            self._end = self.done + next_block(self.done, block_size(self.settings, goal), goal)
+        self.enter(goal.share(self))
+        games = min(self._end, pause(self.done, goal)) - self.done
+        self._parts.append(self.block(games, lambda done: self.report(goal.share_at(self, done))))
+
+    def due(self, goal: Goal) -> bool:
+        """Return whether a block is over, or all; the games of one that was stopped count too."""
+        over = self.done >= self._end or goal.share(self) >= 1 or self.stopped
+        return over and any(map(len, self._parts))
+
+    def record(self) -> Record:
+        """Return what the games of the block were like."""
+        results, seconds = np.concatenate(self._parts), self.seconds - self._began
+        scores, moves, ranks = results[:, 0], results[:, 1], results[:, 2]
+        self._parts = []
+        return {
+            "block": len(results),
+            "phase": self.settings.method.split("+")[self.phase],
+            "mean": float(scores.mean()),
+            "max": int(scores.max()),
+            "moves": int(moves.sum()),
+            "moves_per_second": float(moves.sum() / seconds),
+            "reach": reach_of(ranks),
+        }
+
+    def _begin(self, phase: int) -> None:
+        """Begin a phase: its weights are those of the one before."""
+        coherent = self.settings.phases[phase].coherent
+        by_move = self.settings.phases[0].rule == "q"
+        fresh = new_weights(self.settings.network, 4 if coherent else 1, by_move)
+        if phase > 0:
+            places = np.flatnonzero(self.weights)  # the rest of the memory is not to be touched
+            fresh[(4 if coherent else 1) * places] = self.weights[places]
+        self.weights = fresh
+        self.phase = phase
+
+    def enter(self, share: float) -> None:
+        """Go on to the next phase if this share of the training is done."""
+        if self.phase + 1 < len(self.settings.phases) and share >= SHARE:
+            self._begin(self.phase + 1)
+
+    def block(self, games: int, progress: Callable[[int], object] = lambda done: None) -> Counts:
+        """Learn from a number of games. Return score, moves and largest rank of each.
+
+        There are fewer if it was stopped. `progress` hears how many games there were in all.
+        """
+        keys = np.empty(games, np.uint64)
+        game_keys(U(self.settings.seed), U(self.done), keys)
+        results = np.zeros((games, 3), np.int64)
+        lock, failed, taken = threading.Lock(), deque[BaseException](), 0
+
+        def work(trail: Trail) -> None:
+            nonlocal taken
+            learn = self._learner(trail)
+            while True:
+                with lock:
+                    # fewer and fewer, so that all threads end at the same time
+                    part = max(1, min(PART, (games - taken) // (2 * self.threads)))
+                    first, last = taken, min(taken + part, games)
+                    if first == games or self.stopped or failed:
+                        return
+                    taken = last
+                try:
+                    learn(keys[first:last], results[first:last])
+                    progress(self.done + last)
+                except BaseException as error:
+                    failed.append(error)
+
+        self._learner(self._trails[0])  # compiling is not learning
+        began = time.perf_counter()
+        helpers = [threading.Thread(target=work, args=(trail,)) for trail in self._trails]
+        try:
+            for helper in helpers:
+                helper.start()
+            for helper in helpers:
+                helper.join()
+        except KeyboardInterrupt as error:
+            failed.append(error)
+            for helper in helpers:
+                helper.join()
+        self.seconds += time.perf_counter() - began
+        self.done += taken
+        self.moves += int(results[:taken, 1].sum())
+        self._remember(results[:taken])
+        if failed:
+            raise failed[0]
+        self._check()
+        return results[:taken]
+
+    def _check(self) -> None:
+        """A `DivergedError` if values have grown beyond all bounds, those of first boards too."""
+        settings = self.settings
+        phase = settings.phases[self.phase]
+        kernels = network_kernels(settings.network, 4 if phase.coherent else 1, phase.rule == "q")
+        for trail in self._trails:
+            found = kernels.value(trail.boards[0], 0, self.weights)
+            if not abs(found) < LARGEST:
+                raise DivergedError(
+                    f"after {self.done:,} games values are {found:.3g}, beyond all bounds: it "
+                    f"takes a lower rate than {phase.rate:g}, from the start"
+                )
+
+    def _learner(self, trail: Trail) -> Callable[[Words, Counts], None]:
+        """What learns from games with some keys, and writes their results."""
+        settings, phase = self.settings, self.settings.phases[self.phase]
+        assert settings.initial is not None
+        backward = settings.order == "backward"
+        kernels = learning_kernels(settings.network, phase.rule, phase.coherent, backward)
+        learn = kernels.learn_games
+        step = phase.rate / settings.network.features
+        lesson = Lesson(step, settings.initial, settings.gamma, settings.epsilon)
+        ways, spawns = lines_of(settings.rules), spawning(settings.rules)
+        weights = self.weights
+        return lambda keys, results: learn(keys, ways, spawns, lesson, weights, trail, results)
+
+    def _remember(self, results: Counts) -> None:
+        """Keep the results of the last games, and what they reached."""
+        self.recent = np.concatenate([self.recent, results])[-RECENT:]
+        ranks = self.recent[:, 2]
+        if len(ranks) and len(ranks) >= min(RECENT, self.done):
+            self.reach = reach_of(ranks)
+
+    # -- stored and played -----------------------------------------------------------------------
+
+    @property
+    def facts(self) -> Facts:
+        """All that is known about it."""
+        return self.settings.facts | {
+            "games": self.done,
+            "moves": self.moves,
+            "seconds": round(self.seconds, 3),
+            "phase": self.phase,
+            "reach": self.reach,
+            "threads": self.threads,
+        }
+
+    def tensors(self) -> Tensors:
+        """Return the weights as they are in memory."""
+        return {"weights": self.weights}
+
+    def stored(self) -> Stored:
+        """Return the training as it is written to disk."""
+        stride = 4 if self.settings.phases[self.phase].coherent else 1
+        return Stored(self.settings.network, self.weights, stride, self.facts)
+
+    def save(self, path: Path) -> None:
+        """Write the weights that were visited, and what is known about them."""
+        write_weights(path, self.stored())
+
+    @classmethod
+    def read_about(cls, path: Path) -> Facts:
+        """Read what is known about a training, without its weights."""
+        return read_about(path)
+
+    @classmethod
+    def read(cls, path: Path) -> tuple[Facts, Stored]:
+        """Read a training with all that it takes to go on."""
+        stored = read_weights(path, learning=True)
+        return stored.facts, stored
+
+    @classmethod
+    def resumed(cls, stored: Stored, threads: int | None = None) -> Self:
+        """Return a training that goes on where it was when it was stored."""
+        found = cls(NTupleSettings.from_facts(stored.facts), threads)
+        found.resume(stored.facts, stored)
+        return found
+
+    def resume(self, facts: Facts, tensors: Any) -> None:
+        """Go on from what was stored."""
+        stored: Stored = tensors
+        stride = 4 if self.settings.phases[facts["phase"]].coherent else 1
+        if "packed" in facts or stored.stride != stride:
+            why = "it is packed, or was read without learning=True"
+            raise ValueError(f"this network cannot go on learning: {why}")
+        self.done, self.moves = facts["games"], facts["moves"]
+        self.seconds, self.phase = facts["seconds"], facts["phase"]
+        self.reach, self.weights = facts["reach"], stored.weights
+
+    @property
+    def largest(self) -> int:
+        """The bytes that the weights have in the phase that takes most."""
+        most = max(4 if phase.coherent else 1 for phase in self.settings.phases)
+        now = 4 if self.settings.phases[self.phase].coherent else 1
+        return self.weights.nbytes // now * most
+
+    @property
+    def room(self) -> int:
+        """The bytes that the file may need."""
+        return int(VISITED * self.largest)
+
+    def player(self) -> NTuple:
+        """Return the player that makes the best move, each of several equally good ones alike."""
+        from lab2048.learn.ntuple_player import NTuple
+
+        stored = self.stored()
+        return NTuple(stored.rules, given=stored, ties="split", downgrade="off")
+
+    def measure(self, table: Table) -> Record:
+        """Return the exact distance from perfect play, whatever the board."""
+        from lab2048.learn import distance
+
+        return {"exact": distance.exactly(self.player(), table, self._measuring)}
+
+    @classmethod
+    def check_measurable(cls, settings: LearnerSettings) -> None:
+        """Raise a `ValueError` if there is a discount."""
+        if isinstance(settings, NTupleSettings) and settings.gamma != 1:
+            raise ValueError("a table has no discount: --against goes without --gamma")
+
+    # -- told ------------------------------------------------------------------------------------
+
+    def introduction(self) -> str:
+        """Say what is about to be trained, and how large it is."""
+        settings, network = self.settings, self.settings.network
+        return (
+            f"{settings.rules.name}, tuples {' '.join(network.tuples)} "
+            f"({network.size:,} weights, {size(self.largest)}); {settings.method}, "
+            f"{settings.order}, seed {settings.seed}, {self.threads} "
+            f"thread{'s' * (self.threads > 1)}"
+        )
+
+    @classmethod
+    def line(cls, record: Record) -> str:
+        """Return a block of games in a line."""
+        text = (
+            f"{record['games']:>11,} games  {record['phase']:3}  mean {record['mean']:>9,.0f}  "
+            f"max {record['max']:>7,}  {record['moves_per_second'] / 1e6:5.2f} M moves/s "
+        )
+        for tile, share in list(record["reach"].items())[-4:]:
+            text += f"  {tile}: {100 * share:.1f}%"
+        if "exact" in record:
+            exact = record["exact"]
+            text += (
+                f"\n{'exactly':>17}       mean {exact['mean']:>9,.1f}  "
+                f"regret {exact['regret']:,.1f}  {100 * exact['share']:.2f}% of perfect; "
+                f"values off by {exact['error']:,.1f}"
+            )
+        return text
+
+    def summary(self) -> Facts:
+        """Return the last games by their largest tile."""
+        return {"by_tile": by_tile(self.recent)}
 
 
-class Lines(NamedTuple):
-    """How the lines of a board slide."""
-
-    across: Words
-    down: Words
+# -- blocks of games -----------------------------------------------------------------------------
 
 
-def lines_of(rules: Rules) -> Lines:
-    """How the lines of a board slide."""
-    return Lines(lines(rules.cols), lines(rules.rows))
+def block_size(settings: NTupleSettings, goal: Goal) -> int:
+    """Return the games of a block, 0 if it is `log`; what is measured exactly takes longer."""
+    asked = settings.block_games()
+    if asked is not None:
+        return asked
+    if goal.count is None:
+        return 10_000 if goal.measured else 1000
+    return max(100, goal.count // 10 if goal.measured else min(10_000, goal.count // 100))
 
 
-class Trail(NamedTuple):
-    """A game as far as it was played: what was valued, which move was made, and its reward."""
+def next_block(done: int, block: int, goal: Goal) -> int:
+    """Return how many games come next: up to the next full block, or the end.
 
-    boards: Words
-    moves: Counts
-    gains: Floats
-
-
-def new_trail() -> Trail:
-    """Room for a game."""
-    return Trail(
-        np.empty(LONGEST_GAME, np.uint64),
-        np.empty(LONGEST_GAME, np.int64),
-        np.empty(LONGEST_GAME, np.float64),
-    )
-
-
-# -- weights -------------------------------------------------------------------------------------
-
-
-def adjust(board: U, move: int, step: np.float32, weights: Weights) -> None:
-    """Change each weight of a board by a step, or by as much of it as the rule takes."""
-    base = board
-    for turned in range(SIDES):
-        if turned:
-            base = transpose(board, ROWS, COLS)
-        mirrored = mirror(base, ROWS, COLS)
-        for number in range(4):
-            image = mirrored if number & 1 else base
-            if number & 2:
-                image = flip(image, ROWS, COLS)
-            first = U(0)
-            if BY_MOVE:
-                first = TURNED_TO[4 * turned + number, move] * U(SIZE * STRIDE)
-            for t in range(TUPLES):
-                change(first + place(image, t), step, weights)
-
-
-def change(at: U, step: np.float32, weights: Weights) -> None:
-    """Change one weight by a step, or by as much of it as the rule takes."""
-    if COHERENT:
-        coherent_step(weights, at, step)
-    else:
-        weights[at] += step
-
-
-def correct(board: U, move: int, target: float, lesson: Any, weights: Weights) -> None:
-    """Learn that the value of a board, or of a move there, should have been the target."""
-    error = target - (lesson.initial + value(board, move, weights))
-    adjust(board, move, np.float32(lesson.step * error), weights)
-
-
-# -- the best move, and what the state is worth to the one before it -----------------------------
-
-
-@fragment
-def four_moves(board: U, by: Any, rows: int, cols: int) -> tuple[U, U, U, U, U, U]:
-    """The afterstates up, right, down, left, 0 where nothing moves; the rewards down and across.
-
-    (Up is worth as much as down, and left as right.)
+    Blocks of 0 games end at 1, 2 and 5 times the powers of ten, from 1000 on.
     """
-    turned = transpose(board, rows, cols)
-    left, right, across = slide_lines(board, by.across, rows, cols)
-    up, low, down = slide_lines(turned, by.down, cols, rows)
-    return (
-        transpose(up, cols, rows) if up != turned else U(0),
-        right if right != board else U(0),
-        transpose(low, cols, rows) if low != turned else U(0),
-        left if left != board else U(0),
-        down,
-        across,
-    )
-
-
-def make_move(board: U, move: int, by: Any) -> tuple[U, U]:
-    """The afterstate of a move, and the reward."""
-    up, right, low, left, down, across = four_moves(board, by, ROWS, COLS)
-    if move & 1:
-        return right if move == 1 else left, across
-    return up if move == 0 else low, down
-
-
-def choose(
-    board: U, by: Any, spawns: Any, lesson: Any, weights: Weights
-) -> tuple[int, U, U, float]:
-    """The best move, its afterstate and reward, and what the state is worth to the one before it.
-
-    At the end of a game they are -1, 0, 0 and 0.
-    """
-    up, right, low, left, down, across = four_moves(board, by, ROWS, COLS)
-    best, chosen, after, gain = -np.inf, -1, U(0), U(0)
-    if up:
-        best = worth_of(board, up, 0, down, spawns, lesson, weights)
-        chosen, after, gain = 0, up, down
-    if right:
-        worth = worth_of(board, right, 1, across, spawns, lesson, weights)
-        if worth > best:
-            best, chosen, after, gain = worth, 1, right, across
-    if low:
-        worth = worth_of(board, low, 2, down, spawns, lesson, weights)
-        if worth > best:
-            best, chosen, after, gain = worth, 2, low, down
-    if left:
-        worth = worth_of(board, left, 3, across, spawns, lesson, weights)
-        if worth > best:
-            best, chosen, after, gain = worth, 3, left, across
-    if chosen < 0:
-        return -1, U(0), U(0), 0.0
-    if RULE == "q":
-        best *= lesson.gamma
-    elif RULE == "state":
-        best = lesson.gamma * (lesson.initial + value(board, 0, weights))
-    return chosen, after, gain, best
-
-
-def worth_of(
-    board: U, after: U, move: int, gain: U, spawns: Any, lesson: Any, weights: Weights
-) -> float:
-    """What a move is worth, by the rule; the reward is a part of Q."""
-    if RULE == "td":
-        found = lesson.initial + value(after, 0, weights)
-    elif RULE == "state":
-        found = mean_state(after, spawns, lesson, weights)
+    if block == 0:
+        ends = (n * 10**power for power in range(3, 13) for n in (1, 2, 5))
+        games = int(next(end for end in ends if end > done)) - done
     else:
-        return float(lesson.initial + value(board, move, weights))
-    return float(np.float64(gain) + lesson.gamma * found)
+        games = block - done % block
+    return games if goal.count is None else min(games, goal.count - done)
 
 
-def mean_state(after: U, spawns: Any, lesson: Any, weights: Weights) -> float:
-    """The mean value of the states that spawns lead to; of those without a move it is 0."""
-    total = 0.0
-    cells = ~occupied(after) & all_cells(ROWS, COLS)
-    n = np.float64(count(cells))
-    while cells:
-        tile = cells & (U(0) - cells)
-        cells ^= tile
-        for rank in range(1, 3):
-            state = after | (tile * U(rank))
-            if legal(state, ROWS, COLS):
-                weight = spawns.two if rank == 1 else spawns.four
-                total += weight * (lesson.initial + value(state, 0, weights))
-    return total / n
+def pause(done: int, goal: Goal) -> int:
+    """Return after how many games it is time to look up: a slice later, or where a phase ends."""
+    later = done + SLICE
+    if goal.count is None:
+        return later
+    turn = math.ceil(SHARE * goal.count)
+    return min(later, turn) if done < turn else later
 
 
-def explore(board: U, word: U, best: int, epsilon: float) -> int:
-    """The best move, or with this chance any."""
-    if np.float64(word >> U(11)) * UNIT >= epsilon:
-        return best
-    mask = legal(board, ROWS, COLS)
-    k, _ = bounded(mix(word), CHOICES[mask])
-    return int((CHOICE[mask] >> (k << U(3))) & U(3))
+def by_tile(results: Counts) -> list[Facts]:
+    """Return games by their largest tile: how many, how they were, and how many made this one."""
+    found = []
+    for rank in sorted(set(results[:, 2].tolist())):
+        games = results[results[:, 2] == rank]
+        found.append(
+            {
+                "tile": 1 << rank,
+                "games": len(games),
+                "score": float(games[:, 0].mean()),
+                "moves": float(games[:, 1].mean()),
+                "share": len(games) / len(results),
+                "reach": float((results[:, 2] >= rank).mean()),
+            }
+        )
+    return found
 
 
-# -- games ---------------------------------------------------------------------------------------
+def reach_of(ranks: NDArray[np.int64]) -> dict[str, float]:
+    """How many of some games made each tile, from the largest rank of each."""
+    tops = range(1, int(ranks.max()) + 1)
+    return {str(1 << rank): float((ranks >= rank).mean()) for rank in tops}
 
 
-def learn_game(
-    key: U, by: Any, spawns: Any, lesson: Any, weights: Weights, trail: Any, result: Counts
-) -> None:
-    """Play the game `key` and learn from it; write its score, moves and largest rank."""
-    board, _ = start_board(key, spawns.threshold, ROWS, COLS)
-    word, own = key + GOLDEN + GOLDEN, mix(key ^ PLAYER)
-    length, score = 0, np.int64(0)
-    while True:
-        move, after, gain, worth = choose(board, by, spawns, lesson, weights)
-        if length and not BACKWARD:
-            last = length - 1
-            earned = 0.0 if RULE == "td" else trail.gains[last]
-            correct(trail.boards[last], trail.moves[last], earned + worth, lesson, weights)
-        if move < 0 or length == LONGEST_GAME:
-            break
-        if lesson.epsilon > 0:
-            own += GOLDEN
-            move = explore(board, mix(own), move, lesson.epsilon)
-            after, gain = make_move(board, move, by)
-        trail.boards[length] = after if RULE == "td" else board
-        trail.moves[length], trail.gains[length] = move, np.float64(gain)
-        score += np.int64(gain)
-        length += 1
-        word += GOLDEN
-        board, _ = spawn(after, mix(word), spawns.threshold, ROWS, COLS)
-    if BACKWARD:
-        learn_back(length, lesson, weights, trail)
-    result[0], result[1], result[2] = score, length, max_rank(board)
+def usual_threads(rules: Rules) -> int:
+    """How many threads learn: one for each core, but on a small board only one.
 
-
-def learn_back(length: int, lesson: Any, weights: Weights, trail: Any) -> None:
-    """Learn from a whole game, from its last move to its first."""
-    target = 0.0
-    for i in range(length - 1, -1, -1):
-        board, move, gain = trail.boards[i], trail.moves[i], trail.gains[i]
-        if RULE != "td":
-            target += gain
-        correct(board, move, target, lesson, weights)
-        target = lesson.gamma * (lesson.initial + value(board, move, weights))
-        if RULE == "td":
-            target += gain
-
-
-def learn_games(
-    keys: Words, by: Any, spawns: Any, lesson: Any, weights: Weights, trail: Any, results: Counts
-) -> None:
-    """Play games and learn from each; see `learn_game`."""
-    for i in range(len(keys)):
-        learn_game(keys[i], by, spawns, lesson, weights, trail, results[i])
-
-
-@cache
-def learning_kernels(network: Network, rule: str, coherent: bool, backward: bool) -> Kernels:
-    """`learn_games` and what it is made of, for a network and a rule."""
-    board = steps(network.rows, network.cols)
-    by, spawns = numba.typeof(Lines(lines(2), lines(2))), board.spawns
-    lesson, trail = numba.typeof(Lesson(0.0, 0.0, 0.0, 0.0)), numba.typeof(new_trail())
-    word, whole, real = types.uint64, types.int64, types.float64
-    weights = types.float32[::1]
-    kernels = network_kernels(network, 4 if coherent else 1, rule == "q").more(
-        f"{rule}{'.coherent' * coherent}{'.backward' * backward}",
-        lean=True,
-        RULE=rule,
-        COHERENT=coherent,
-        BACKWARD=backward,
-    )
-    kernels.add(change, types.void(word, types.float32, weights))
-    kernels.add(adjust, types.void(word, whole, types.float32, weights))
-    kernels.add(correct, types.void(word, whole, real, lesson, weights))
-    if rule == "state":
-        kernels.add(mean_state, real(word, spawns, lesson, weights))
-    kernels.add(worth_of, real(word, word, whole, word, spawns, lesson, weights))
-    chosen = types.Tuple((whole, word, word, real))
-    kernels.add(choose, chosen(word, by, spawns, lesson, weights))
-    kernels.add(explore, whole(word, word, whole, real))
-    kernels.add(make_move, types.Tuple((word, word))(word, whole, by))
-    kernels.add(learn_back, types.void(whole, lesson, weights, trail))
-    one = types.void(word, by, spawns, lesson, weights, trail, whole[::1])
-    kernels.add(learn_game, one)
-    kernels.add(
-        learn_games, types.void(word[::1], by, spawns, lesson, weights, trail, whole[:, ::1])
-    )
-    return kernels
+    There a training is short, and with one thread repeats itself. Two are on the same boards most
+    of the time; if they learn backward, each takes the whole step that one should.
+    """
+    return checked_threads(None) if rules.cells >= SMALL else 1

@@ -1,4 +1,7 @@
-"""Curves for TensorBoard."""
+"""Curves for TensorBoard, in its own format and by its own code, but for the writer.
+
+TensorBoard's, and that of torch which uses it, writes in a thread that dies on a full disk.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,7 @@ from tensorboard.summary.writer.record_writer import (  # type: ignore[import-un
 class Writer:
     """Writes the numbers of records, by games or what else is counted.
 
-    At once, so that whoever calls learns of a full disk; TensorBoard's own writer has a thread that
-    dies of it.
+    Each is on its way to the disk when `add` returns; if it is full, the caller learns of it.
     """
 
     def __init__(self, folder: Path, done: int, counted: str = "games") -> None:

@@ -1,7 +1,8 @@
 """A network that teaches itself by search: self-play in the manner of AlphaZero, with chance.
 
-Many games are played side by side. On every board a tree search with the network (`forest`) finds
-how often each move deserves to be tried; a move is drawn by these visits. The network then learns
+Many games are played side by side. On every board a tree search with the network
+(`batched_search`) finds how often each move deserves to be tried; a move is drawn by these visits.
+The network then learns
 
 - the *policy*: moves that lose little, by the values that the search has found (`soft_shares`); or
   the shares of the visits, as in the papers (`soft` = 0);
@@ -14,36 +15,34 @@ followed, less the mean over all that could have. It is nothing on average, what
 says, so returns without it are as right as with it; but they vary far less, for nothing else in the
 game is left to chance. (Ours: in the papers it stays. `lucky` is for that.)
 
-The loss is the sum of three: what is wrong with the policy (`learner.soft_loss`), and, with the
-weight `worth`, the cross-entropies of both values, which are distributions over bins (`tower`).
+The loss is the sum of three: what is wrong with the policy (`gradient.soft_loss`), and, with the
+weight `worth`, the cross-entropies of both values, which are distributions over bins (`residual`).
 With `bins` = 0 values are numbers and their losses squared errors. They are then in units of the
 mean score of the games that were played lately: so they are about 1, however good the network has
 become. When the unit changes, the last layer is changed too.
 
-The network sees every board upright (`encoding.turn_upright`), so it plays all images alike.
+The network sees every board upright (`encoding.upright`), so it plays all images alike. Games and
+what there is to learn from them are in `selfplay`, the settings and presets in `zero_settings`.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch.nn import functional as F  # noqa: N812
 
-from lab2048.board import Words
-from lab2048.choice import legal_moves
-from lab2048.learn.files import FILE, Facts, Shapes, Tensors, check_memory, write_tensors
-from lab2048.learn.folder import Logs, Saver
-from lab2048.learn.forest import Network, Singles
-from lab2048.learn.learner import (
-    Learner,
+from lab2048.engine.arrays import Singles, Words
+from lab2048.learn.algorithm import GAME, Goal, Learner
+from lab2048.learn.batched_search import Network
+from lab2048.learn.checkpoint import Record
+from lab2048.learn.gradient import (
+    NetworkWithAdam,
     asked,
     check_model,
     inputs,
@@ -53,8 +52,17 @@ from lab2048.learn.learner import (
     pick_device,
     soft_loss,
 )
-from lab2048.learn.selfplay import Lessons, SelfPlay, Settings
-from lab2048.learn.tower import frozen
+from lab2048.learn.network_files import Shapes, Tensors, check_memory, read_tensors
+from lab2048.learn.replay_buffer import Replay
+from lab2048.learn.residual import frozen
+from lab2048.learn.selfplay import Lessons, SelfPlay
+from lab2048.learn.settings import Facts
+from lab2048.learn.zero_settings import ZeroSettings
+from lab2048.players.ties import legal_moves
+
+if TYPE_CHECKING:
+    from lab2048.learn.neural_players import Zero
+    from lab2048.solver.table import Table
 
 FACTS = {
     "board": str, "p4": float, "preset": str, "blocks": int, "channels": int, "head": int,
@@ -63,59 +71,12 @@ FACTS = {
     "begun": list, "seed": int, "following": int, "c1": float, "backup": str,
 }  # fmt: skip
 """What a file says about a network."""
-GAME = "game."
-"""How the names of tensors begin that are positions and games."""
 CHUNK = 32
 """Moves of each game between two trainings."""
 SLOW = 0.9
 """How much of the mean score stays with every chunk."""
 GATE_SEED = 1 << 30
 """Games that decide whether weights are kept are those of a seed of their own."""
-
-
-# -- replay --------------------------------------------------------------------------------------
-
-
-class Replay:
-    """The last positions, in a ring."""
-
-    def __init__(self, size: int) -> None:
-        self.size, self.filled, self.following = size, 0, 0
-        none = Lessons(
-            np.zeros(0, np.uint64),
-            np.zeros((0, 4), np.float32),
-            np.zeros(0, np.float32),
-            np.zeros(0, np.uint64),
-            np.zeros(0, np.float32),
-        )
-        self._columns = {
-            name: np.zeros((size, *each.shape[1:]), each.dtype)
-            for name, each in none._asdict().items()
-        }
-
-    def add(self, new: Lessons) -> None:
-        """Put positions in the place of the oldest."""
-        places = (self.following + np.arange(len(new.states))) % self.size
-        for name, each in new._asdict().items():
-            self._columns[name][places] = each
-        self.following = int((self.following + len(places)) % self.size)
-        self.filled = min(self.size, self.filled + len(places))
-
-    def sample(self, size: int, draw: np.random.Generator) -> Lessons:
-        """Positions at random."""
-        places = draw.integers(0, self.filled, size)
-        return Lessons(**{name: each[places] for name, each in self._columns.items()})
-
-    def tensors(self) -> Tensors:
-        """The positions, as they are in the ring."""
-        return {f"{GAME}{name}": each[: self.filled] for name, each in self._columns.items()}
-
-    def load(self, tensors: Tensors, following: int) -> None:
-        """Take positions that were stored; the next one goes to this place."""
-        if not 0 <= following < self.size:
-            raise ValueError(f"there is no place {following} among {self.size} positions")
-        self.add(Lessons(*(tensors[f"{GAME}{name}"] for name in Lessons._fields)))
-        self.following = following
 
 
 # -- training ------------------------------------------------------------------------------------
@@ -159,30 +120,46 @@ class Best(NamedTuple):
     scale: float
 
 
-class Training:
+class ZeroLearner(Learner[ZeroSettings]):
     """A network that plays games with itself, and learns from them."""
 
-    def __init__(self, settings: Settings, device: torch.device, threads: int = 1) -> None:
-        self.settings = settings
+    settings_class = ZeroSettings
+    kind = "zero"
+    needed: ClassVar = FACTS
+    same_threads = True
+
+    def __init__(self, settings: ZeroSettings, threads: int | None = None) -> None:
+        super().__init__(settings, threads)
+        device = pick_device(settings.device)
+        torch.set_num_threads(self.threads)
         check_memory(settings.memory, "its games and positions")
-        self.learner = Learner(settings.build(), device, settings.decay)
-        games = max(1, settings.games // threads)
-        self.crews = [SelfPlay(settings, games, settings.seed + k) for k in range(threads)]
+        self.net = NetworkWithAdam(settings.build(), device, settings.decay)
+        games = max(1, settings.games // self.threads)
+        self.crews = [SelfPlay(settings, games, settings.seed + k) for k in range(self.threads)]
         self.replay = Replay(settings.buffer)
-        self.chunks = self.moves = self.games = 0
-        """How often it has played and learnt; moves to learn from, and games that are over."""
+        self.chunks = self.games = 0
+        """How often it has played and learnt, and how many games are over."""
         self.scale = 0.0
         """How many points a value of 1 is: 1 with bins; not known before the first game is over."""
         self.usual = 0.0
         """The mean score of games that were played lately."""
-        self.best = Best(model_tensors(self.learner.model), -1.0, 0.0)
-        self.seconds = 0.0
-        self.stopped = False
+        self.best = Best(model_tensors(self.net.model), -1.0, 0.0)
+        self._parts: list[Part] = []
+        """What happened since the last record."""
+
+    @property
+    def moves(self) -> int:
+        """The moves that there were to learn from."""
+        return self.done
+
+    def step(self, goal: Goal) -> None:
+        """Play on and learn."""
+        self._parts.append(self.chunk(goal.share(self)))
 
     @property
     def size(self) -> int:
         """How many numbers it learns."""
-        return parameters(self.learner.model)
+        return parameters(self.net.model)
 
     def chunk(self, share: float) -> Part:
         """Play on and learn; what that was like. The training is as far along as `share` says.
@@ -215,7 +192,7 @@ class Training:
             self._keep_if_better()
         end = time.perf_counter()
         self.seconds += end - began
-        self.moves += new
+        self.done += new
         self.games += len(scores)
         return Part(new, scores, losses, middle - began, end - middle, games.weights, behind)
 
@@ -229,12 +206,12 @@ class Training:
         """Let the values of weights that were learnt at another scale mean the same in points."""
         if before and before != self.scale:
             with torch.no_grad():
-                for parameter in self.learner.model.worths.parameters():
+                for parameter in self.net.model.worths.parameters():
                     parameter.mul_(before / self.scale)
 
     def network(self) -> Network:
         """The network as it is now, as searches and players ask it."""
-        return asked(frozen(self.learner.model), self.settings.rules, self.learner.device)
+        return asked(frozen(self.net.model), self.settings.rules, self.net.device)
 
     def _careful(self) -> Network:
         """The network as it is now, which answers until the training is stopped."""
@@ -270,7 +247,7 @@ class Training:
         """Learn from positions at random, as many as new ones ask for; the mean losses."""
         torch.set_num_threads(min(len(self.crews), os.cpu_count() or 1))
         draw = np.random.default_rng((self.settings.seed, self.chunks))
-        self.learner.model.train()
+        self.net.model.train()
         batch = self.settings.batch
         updates = round(self.settings.reuse * new / batch) if self.scale else 0
         losses = [self._update(self.replay.sample(batch, draw), rate) for _ in range(updates)]
@@ -279,22 +256,22 @@ class Training:
 
     def _update(self, lessons: Lessons, rate: float) -> list[float]:
         """Learn from some positions; the three losses before."""
-        rules, device = self.settings.rules, self.learner.device
+        rules, device = self.settings.rules, self.net.device
         size = len(lessons.states)
         boards = np.concatenate([lessons.states, lessons.afters])
-        logits, worths = self.learner.model(inputs(boards, rules, device))
+        logits, worths = self.net.model(inputs(boards, rules, device))
         legal = torch.from_numpy(legal_moves(lessons.states, rules)).to(device)
         masked = logits[:size].masked_fill(~legal, -1e9)
         wanted = torch.from_numpy(lessons.policy).to(device)
         policy = (soft_loss if self.settings.soft else F.cross_entropy)(masked, wanted)
         state, after = (
-            self.learner.model.values.loss(found, torch.from_numpy(right / self.scale).to(device))
+            self.net.model.values.loss(found, torch.from_numpy(right / self.scale).to(device))
             for found, right in (
                 (worths[:size, 0], lessons.worths),
                 (worths[size:, 1], lessons.after_worths),
             )
         )
-        self.learner.step(policy + self.settings.worth * (state + after), rate)
+        self.net.step(policy + self.settings.worth * (state + after), rate)
         return [policy.item(), state.item(), after.item()]
 
     def _keep_if_better(self) -> None:
@@ -309,12 +286,31 @@ class Training:
         except StoppedError:
             return
         if median > self.best.median:
-            self.best = Best(model_tensors(self.learner.model), median, self.scale)
+            self.best = Best(model_tensors(self.net.model), median, self.scale)
         else:
-            load_model(self.learner.model, self.best.tensors)
+            load_model(self.net.model, self.best.tensors)
             self._keep_points(self.best.scale)
 
-    # -- stored --------------------------------------------------------------------------------
+    def record(self) -> Record:
+        """Return what was played and learnt since the last record."""
+        parts, self._parts = self._parts, []
+        scores = [score for part in parts for score in part.scores]
+        losses = np.mean([part.losses for part in parts], axis=0).tolist()
+        playing, learning = sum(p.playing for p in parts), sum(p.learning for p in parts)
+        return {
+            "games": self.games,
+            "mean": float(np.mean(scores)) if scores else self.usual,
+            "block": len(scores),
+            "policy_loss": losses[0],
+            "state_loss": losses[1],
+            "after_loss": losses[2],
+            "moves_per_second": sum(part.moves for part in parts) / playing,
+            "learning": learning / (playing + learning),
+            "weights": [min(p.weights[0] for p in parts), max(p.weights[1] for p in parts)],
+            "behind": max(part.behind for part in parts),
+        }
+
+    # -- stored and played -----------------------------------------------------------------------
 
     @property
     def facts(self) -> Facts:
@@ -326,9 +322,9 @@ class Training:
             "best_median": self.best.median,
             "best_scale": self.best.scale,
             "chunks": self.chunks,
-            "moves": self.moves,
+            "moves": self.done,
             "games_played": self.games,
-            "steps": self.learner.steps,
+            "steps": self.net.steps,
             "seconds": self.seconds,
             "threads": len(self.crews),
             "begun": [crew.begun for crew in self.crews],
@@ -336,21 +332,26 @@ class Training:
         }
 
     def tensors(self) -> Tensors:
-        """All that it takes to go on, beside the facts."""
-        found = self.learner.tensors() | self.replay.tensors()
+        """Return all that it takes to go on, beside the facts."""
+        found = self.net.tensors() | self.replay.tensors()
         if self.settings.gate:
             found |= {f"{GAME}best.{name}": each for name, each in self.best.tensors.items()}
         for k, crew in enumerate(self.crews):
             found |= {f"{GAME}{k}.{name}": each for name, each in crew.tensors().items()}
         return found
 
+    @classmethod
+    def read(cls, path: Path) -> tuple[Facts, Tensors]:
+        """Read all that it takes to go on."""
+        return read_tensors(path, cls.kind, FACTS, check=check_stored)
+
     def resume(self, facts: Facts, tensors: Tensors) -> None:
         """Go on from what was stored."""
-        self.learner.load(tensors, facts["steps"])
+        self.net.load(tensors, facts["steps"])
         self.replay.load(tensors, facts["following"])
         for k, crew in enumerate(self.crews):
             crew.load(tensors, f"{GAME}{k}.", facts["begun"][k])
-        self.chunks, self.moves, self.games = facts["chunks"], facts["moves"], facts["games_played"]
+        self.chunks, self.done, self.games = facts["chunks"], facts["moves"], facts["games_played"]
         self.seconds, self.scale = facts["seconds"], facts["scale"]
         self.usual = facts["usual"]
         if self.settings.gate:
@@ -358,91 +359,57 @@ class Training:
             found = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
             self.best = Best(found, facts["best_median"], facts["best_scale"])
 
+    def player(self) -> Zero:
+        """Return the bare policy: the network's own choice, without search."""
+        from lab2048.learn.neural_players import Loaded, Zero
+
+        given = Loaded(self.network(), self.facts)
+        return Zero(self.settings.rules, given=given, simulations=0)
+
+    def measure(self, table: Table) -> Record:
+        """Return how the bare policy plays, by judged games, whatever the board."""
+        from lab2048.learn import distance
+
+        return {"bare": distance.by_games(self.player(), table, len(self.crews))}
+
+    # -- told ------------------------------------------------------------------------------------
+
+    def introduction(self) -> str:
+        """Say what is about to be trained."""
+        settings = self.settings
+        return (
+            f"{settings.rules.name}, preset {settings.preset}, {self.size:,} weights; "
+            f"{settings.simulations} simulations, {settings.games} games side by side, "
+            f"seed {settings.seed}, on {self.net.device}"
+        )
+
+    @classmethod
+    def line(cls, record: Record) -> str:
+        """Return a part of a training in a line."""
+        text = (
+            f"{record['moves']:>11,} moves  {record['games']:>8,} games  "
+            f"mean {record['mean']:>8,.0f}  {record['moves_per_second']:,.0f} moves/s  "
+            f"losses {record['policy_loss']:.3f} {record['state_loss']:.5f} "
+            f"{record['after_loss']:.5f}"
+        )
+        if record["behind"]:
+            text += f"  weights up to {record['behind']} behind"
+        if "bare" in record:
+            bare = record["bare"]
+            text += f"\n{'bare policy':>17}  mean {bare['mean']:,.0f} +/- "
+            text += f"{(bare['ci95'][1] - bare['ci95'][0]) / 2:,.0f}  "
+            text += f"agreement {100 * bare['agreement']:.1f}%"
+        return text
+
 
 def check_stored(facts: Facts, shapes: Shapes) -> None:
     """A `ValueError` unless the weights in a file are those of the network that it tells of."""
-    check_model(Settings.from_facts(facts).build, shapes)
+    check_model(ZeroSettings.from_facts(facts).build, shapes)
 
 
 def player_network(facts: Facts, tensors: Tensors, device: str) -> Network:
     """A network as searches and players ask it."""
-    settings = Settings.from_facts(facts)
+    settings = ZeroSettings.from_facts(facts)
     model = settings.build()
     load_model(model, tensors)
     return asked(frozen(model), settings.rules, pick_device(device))
-
-
-@dataclass(frozen=True)
-class Goal:
-    """How long a training lasts: so many moves to learn from, or so many seconds."""
-
-    moves: int | None = None
-    seconds: float | None = None
-
-    def share(self, training: Training) -> float:
-        """How much of it is done."""
-        if self.moves is not None:
-            return training.moves / self.moves
-        assert self.seconds is not None
-        return training.seconds / self.seconds
-
-
-def run(
-    training: Training,
-    goal: Goal,
-    folder: Path,
-    *,
-    block: float,
-    tell: Callable[[Facts], object],
-    say: Callable[[str], object],
-    look: Callable[[], object],
-    measure: Callable[[], Facts] | None = None,
-) -> list[Facts]:
-    """Train until the goal is reached, or it is stopped; the records of all parts.
-
-    A part is the share `block` of the training. `tell` hears of each, `look` is called more often,
-    and `measure` adds to what is logged. Whatever goes wrong, what was learnt is kept.
-    """
-
-    def write() -> None:
-        write_tensors(folder / FILE, "zero", training.facts, training.tensors())
-
-    logs, saver = Logs(folder, training.moves, say, "moves"), Saver(write, say)
-    parts: list[Part] = []
-    told = goal.share(training)
-    with saver.to_the_end(logs):
-        while goal.share(training) < 1 and not training.stopped:
-            parts.append(training.chunk(goal.share(training)))
-            look()
-            share = goal.share(training)
-            if share >= min(1.0, told + block) and not training.stopped:
-                record = summary(training, parts)
-                record.update(measure() if measure else {})
-                logs.add(record)
-                tell(record)
-                told, parts = share, []
-            if not training.stopped:
-                saver.save_now_and_then()
-    return logs.records
-
-
-def summary(training: Training, parts: Sequence[Part]) -> Facts:
-    """What is told about parts of a training."""
-    moves = sum(part.moves for part in parts)
-    scores = [score for part in parts for score in part.scores]
-    losses = np.mean([part.losses for part in parts], axis=0).tolist()
-    return {
-        "moves": training.moves,
-        "games": training.games,
-        "seconds": round(training.seconds, 3),
-        "mean": float(np.mean(scores)) if scores else training.usual,
-        "block": len(scores),
-        "policy_loss": losses[0],
-        "state_loss": losses[1],
-        "after_loss": losses[2],
-        "moves_per_second": moves / sum(part.playing for part in parts),
-        "learning": sum(part.learning for part in parts)
-        / sum(part.playing + part.learning for part in parts),
-        "weights": [min(p.weights[0] for p in parts), max(p.weights[1] for p in parts)],
-        "behind": max(part.behind for part in parts),
-    }

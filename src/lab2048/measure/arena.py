@@ -29,19 +29,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048 import chance
-from lab2048.board import GOLDEN, OVERFLOW, Words, mix, slide, spawn, table
-from lab2048.board import Table as Slides
-from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules
+from lab2048.engine.arrays import Bytes, Words
+from lab2048.engine.batch import begin_games, next_words, step_kernel
+from lab2048.engine.intrinsics import lowest_bit
+from lab2048.engine.jit import U, kernel, kernel_digest
+from lab2048.engine.packed import GOLDEN, OVERFLOW, mix, slide, spawn, table
+from lab2048.engine.packed import Table as Slides
+from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, randomness
+from lab2048.game.notation import checked_threads
+from lab2048.game.record import Record
 from lab2048.home import home, say
-from lab2048.intrinsics import lowest_bit
-from lab2048.jit import U, kernel, source_digest
-from lab2048.lanes import begin_games, next_words, step_kernel
-from lab2048.notation import checked_threads
-from lab2048.player import Player, PlayerError
-from lab2048.records import Record
-
-Bytes = NDArray[np.uint8]
+from lab2048.players.player import Player, PlayerError
 
 WIDEST = 2048
 """Games that a thread plays side by side at most."""
@@ -69,7 +67,7 @@ class Lanes:
         rules = player.rules
         self.player, self.rules, self.seed = player, rules, seed
         self.step = step_kernel(rules.rows, rules.cols)
-        self.four = np.array(chance.four_threshold(rules.p4), np.uint64)
+        self.four = np.array(randomness.four_threshold(rules.p4), np.uint64)
         self.tables = table(rules.cols), table(rules.rows)
         self.state = np.zeros((4, 0), np.uint64)  # boards, words of spawns, legal moves, own words
         self.games = np.zeros(0, np.int64)
@@ -175,7 +173,7 @@ def play_games(
 
     Whoever does not want more closes the iterator; games that are not over then are lost.
     """
-    seed = chance.checked_seed(seed)
+    seed = randomness.checked_seed(seed)
     workers = checked_threads(threads)
     if not player.parallel:
         workers = 1
@@ -278,10 +276,10 @@ def trace(
 def retrace(rules: Rules, seed: int, game: Played) -> Traced:
     """The boards and spawns of a game that was played. Tiles above 32768 do not fit."""
     moves = np.frombuffer(game.moves, np.uint8).copy()
-    four = np.array(chance.four_threshold(rules.p4), np.uint64)
+    four = np.array(randomness.four_threshold(rules.p4), np.uint64)
     out = np.empty((2, len(moves) + 2), np.uint64)
     tables = table(rules.cols), table(rules.rows)
-    key = U(chance.game_key(seed, game.index))
+    key = U(randomness.game_key(seed, game.index))
     trace(key, moves, four, *tables, out, rules.rows, rules.cols)
     return Traced(out[0, 1:], out[1])
 
@@ -329,8 +327,12 @@ def play_match(
     not played again: a match that was stopped goes on with the next call. `progress` is called with
     the number of games that are done. Games are played on this machine, unless `play` has them
     played elsewhere.
+
+    >>> from lab2048 import player
+    >>> len(play_match(player("greedy", "2x2"), 10, seed=1).games)
+    10
     """
-    games = chance.checked_seed(games, "games")
+    games = randomness.checked_seed(games, "games")
     if games == 0:
         raise ValueError("a match has at least one game")
     found = read_journal(journal, games) if journal else {}
@@ -353,7 +355,10 @@ def play_match(
 
 
 class Journal:
-    """A file that finished games are added to.
+    """A file that finished games are added to, a line with a checksum each.
+
+    Not SQLite, which would commit every game: quick players finish thousands a second, and here a
+    torn line costs no more than its game.
 
     If it cannot be written, that is said once; the match goes on, and cannot be taken up again.
     """
@@ -390,7 +395,7 @@ class Journal:
 def journal_path(player: Player, seed: int) -> Path:
     """Where the journal of a match is kept; another version of lab2048 has another."""
     rules = player.rules
-    facts = f"{player.identity} {rules.name} {rules.p4!r} {seed} {source_digest()}"
+    facts = f"{player.identity} {rules.name} {rules.p4!r} {seed} {kernel_digest()}"
     return home() / "matches" / f"{hashlib.sha256(facts.encode()).hexdigest()[:24]}.jsonl"
 
 

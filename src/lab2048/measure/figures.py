@@ -1,8 +1,4 @@
-"""From games to figures: means with intervals, tiles reached, and the distance from perfect play.
-
-Intervals are of 95%: of means by the bootstrap, of shares of games by Wilson's formula; for shares
-of moves it is games that count.
-"""
+"""From games to figures: means with intervals, tiles reached, the distance from perfect play."""
 
 from __future__ import annotations
 
@@ -11,19 +7,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from lab2048.arena import Play, Played, play_games, play_match, retrace
+from lab2048.engine.arrays import Floats, ranks_of
 from lab2048.game import Board, Direction, Rules
-from lab2048.player import Player
-from lab2048.solve.policy import Layer, check_exact, evaluate_policy
-from lab2048.solve.problem import Problem
-from lab2048.solve.table import Table
+from lab2048.measure.arena import Play, Played, play_games, play_match, retrace
+from lab2048.measure.intervals import clustered_interval, mean_interval, share_interval
+from lab2048.players.player import Player
+from lab2048.solver.exact_value import Layer, check_exact, evaluate_policy
+from lab2048.solver.problem import Problem
+from lab2048.solver.table import Table
 
-Floats = NDArray[np.float64]
 Progress = Callable[[str, int, int | None], object]
 
-RESAMPLES = 2000
 GAPS = (0.0, 500.0, 1000.0, 1500.0, np.inf)
 """The bins of d(s) in the 2022 paper."""
 BINS = 10
@@ -32,67 +28,17 @@ WORST = 5
 """As many of the largest mistakes are told."""
 
 
-# -- intervals -----------------------------------------------------------------------------------
-
-
-def mean_interval(values: ArrayLike, seed: int = 0) -> list[float] | None:
-    """The 95% interval of a mean, by the percentile bootstrap; None for less than two values."""
-    data = np.asarray(values, np.float64)
-    n = len(data)
-    if n < 2:
-        return None
-    rng = np.random.default_rng(seed)
-    means = np.empty(RESAMPLES)
-    step = max(1, 2_000_000 // n)
-    for begin in range(0, RESAMPLES, step):
-        size = min(step, RESAMPLES - begin)
-        means[begin : begin + size] = data[rng.integers(0, n, (size, n))].mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return [float(low), float(high)]
-
-
-def share_interval(successes: int, trials: int) -> list[float]:
-    """The 95% interval of a share (Wilson 1927)."""
-    z = 1.959963984540054
-    share = successes / trials
-    centre = share + z * z / (2 * trials)
-    half = z * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    scale = 1 + z * z / trials
-    low = 0.0 if successes == 0 else float((centre - half) / scale)
-    high = 1.0 if successes == trials else float((centre + half) / scale)
-    return [low, high]
-
-
-def clustered_interval(group: NDArray[np.int64], right: NDArray[np.bool_]) -> list[float] | None:
-    """The 95% interval of a share of moves that come from games, some from each.
-
-    Moves of a game are alike, so it is games that count (a ratio of two means, linearised); if all
-    or none are right it is Wilson's for as many trials as there are games.
-    """
-    trials = np.bincount(group)
-    hits = np.bincount(group, right)[trials > 0]
-    trials = trials[trials > 0]
-    games, share = len(trials), float(hits.sum() / max(trials.sum(), 1))
-    if games < 2:
-        return None
-    if share in (0.0, 1.0):
-        return share_interval(round(share * games), games)
-    squares = float(((hits - share * trials) ** 2).sum())
-    half = 1.96 * (squares * games / (games - 1)) ** 0.5 / float(trials.sum())
-    return [max(0.0, share - half), min(1.0, share + half)]
-
-
 # -- everything about a player -------------------------------------------------------------------
 
 
-class Evaluation(NamedTuple):
+class Measured(NamedTuple):
     """What was found out about a player, and the games it was found out from."""
 
     figures: dict[str, Any]
     games: list[Played]
 
 
-def evaluate(  # noqa: PLR0913
+def measure(  # noqa: PLR0913
     player: Player,
     games: int = 100,
     seed: int = 1,
@@ -103,7 +49,7 @@ def evaluate(  # noqa: PLR0913
     journal: Path | None = None,
     progress: Progress = lambda what, done, total: None,
     play: Play = play_games,
-) -> Evaluation:
+) -> Measured:
     """Play games of a player and measure them; against perfect play, if there is a table.
 
     With `exact`, the exact mean score is found as well. `journal` and `play` are of `play_match`.
@@ -138,7 +84,7 @@ def evaluate(  # noqa: PLR0913
     if table is not None:
         judged = judge(match.games, seed, table)
         figures["optimal"] = against_table(judged, games, player.rules)
-    return Evaluation(figures, match.games)
+    return Measured(figures, match.games)
 
 
 def _exactly(
@@ -150,15 +96,8 @@ def _exactly(
         progress(f"{player.spec}, exactly: age {layer.age}", 0, None)
 
     found = evaluate_policy(player, threads=threads, visit=note)
-    best = None if table is None else table.start_value["start"]
-    return {
-        "value": found.value,
-        "optimal_value": best,
-        "regret": None if best is None else best - found.value,
-        "moves": found.moves,
-        "reach": {str(tile): chance for tile, chance in found.reach.items()},
-        "boards": found.boards,
-    }
+    found.optimal_value = None if table is None else table.start_value["start"]
+    return found.as_json()
 
 
 # -- games ---------------------------------------------------------------------------------------
@@ -262,8 +201,7 @@ def judge(games: Sequence[Played], seed: int, table: Table) -> Judged:
 
 def ages_of(boards: NDArray[np.uint64], rules: Rules) -> NDArray[np.int64]:
     """The sum of the tiles of packed boards."""
-    shifts = np.arange(rules.cells, dtype=np.uint64) * np.uint64(4)
-    ranks = (boards[:, None] >> shifts) & np.uint64(15)
+    ranks = ranks_of(boards, rules.cells)
     tiles = np.where(ranks > 0, np.left_shift(np.uint64(1), ranks), 0)
     return np.asarray(tiles.sum(axis=1), np.int64)
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from lab2048.engine.arrays import Floats
 from lab2048.game import P4
-from lab2048.player import Floats, Player
-from lab2048.solve.optimal import Optimal, even_out
-from lab2048.solve.problem import REACH
-from lab2048.solve.table import Table
+from lab2048.players.player import Player
+from lab2048.solver.optimal import Optimal, even_out
+from lab2048.solver.table import Table
 
 GRADES = ("good", "slip", "mistake", "blunder")
 STEPS = (0.005, 0.03, 0.10)
@@ -73,7 +73,7 @@ def settle(values: Floats, judge: Table | Player) -> Floats:
 
 def mark(regret: float, best: float, judge: Table | Player) -> str:
     """The mark of a move that gives away `regret` (see `settle`) of what the best is worth."""
-    chances = isinstance(judge, Table) and judge.problem.objective == REACH
+    chances = isinstance(judge, Table) and judge.objective.chances
     share = regret / (best or 1.0) if chances else regret / max(abs(best), 1.0)
     if not share > NEGLIGIBLE:  # nor if all moves are worth minus infinity
         return BEST

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lab2048.engine.arrays import Floats
+from lab2048.formatting import number
 from lab2048.game import Board, Direction, Rules
-from lab2048.learn.files import shipped
-from lab2048.marks import (
+from lab2048.game.record import Record, RecordError, Turn
+from lab2048.measure.evaluation import scoring_table
+from lab2048.measure.marks import (
     BEST,
     NEGLIGIBLE,
     caveat,
@@ -21,11 +26,12 @@ from lab2048.marks import (
     marks_text,
     settle,
 )
-from lab2048.player import Floats, Player
-from lab2048.records import Record, RecordError, Turn
-from lab2048.solve.problem import REACH
-from lab2048.solve.table import Table
-from lab2048.wording import number
+from lab2048.measure.replay import read_game
+from lab2048.players.player import Player
+from lab2048.players.registry import PlayerLike, player
+from lab2048.players.shipped import shipped
+from lab2048.solver.table import Table
+from lab2048.tabular import Tabular
 
 WORST = 5
 AT_ONCE = 1 << 20
@@ -50,7 +56,7 @@ class Step(NamedTuple):
     loss: float | None
     """All regret so far, this move's included; None if the judge is not exact."""
     mark: str
-    """How good the move was: see `lab2048.marks`."""
+    """How good the move was: see `lab2048.measure.marks`."""
 
     def as_json(self) -> dict[str, Any]:
         """The step with its board as ranks and its moves as words."""
@@ -64,9 +70,17 @@ def usual_judge(rules: Rules) -> str:
 
 
 @dataclass(frozen=True)
-class Review:
-    """A game that was gone through, and by whom."""
+class Review(Tabular):
+    """A game that was gone through move by move, and by whom.
 
+    >>> from lab2048 import Game, Rules
+    >>> game = Game(Rules(2, 2), seed=2)
+    >>> _ = game.play(game.board.legal_moves[-1])
+    >>> review(Record.of(game, "me")).rows()[0]["mark"]
+    'best'
+    """
+
+    record: Record
     judge: str
     exact: bool
     """Whether regrets are exact, so that their sum is what the game lost."""
@@ -76,13 +90,33 @@ class Review:
     """What the marks of this judge do not say; empty if they are exact."""
     steps: Sequence[Step]
 
+    def worst(self, count: int = WORST) -> list[Step]:
+        """Return the largest mistakes, largest first."""
+        return worst(self.steps, count)
+
     def as_json(self) -> dict[str, Any]:
-        """The figures of the game, and every move."""
-        head = {"judge": self.judge, "exact": self.exact, "caveat": self.caveat or None}
+        """Return what `lab2048 review --json` prints: the figures of the game, and every move."""
+        head = {"player": self.record.player, "score": self.record.score}
+        head |= {"judge": self.judge, "exact": self.exact, "caveat": self.caveat or None}
         return {**head, **summary(self.steps), "steps": [step.as_json() for step in self.steps]}
 
-    def facts(self, record: Record) -> list[str]:
-        """The figures of the game in words."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per move."""
+        return [
+            {
+                "move": step.number,
+                "made": str(step.move),
+                "mark": step.mark,
+                "better": str(step.best),
+                "lost": step.regret if self.exact else None,
+                "board": str(step.board),
+            }
+            for step in self.steps
+        ]
+
+    def facts(self) -> list[str]:
+        """Return the figures of the game in words."""
+        record = self.record
         found = summary(self.steps)
         counts = [marks_text(*each) for each in found["marks"].items()]
         facts = [
@@ -108,14 +142,58 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
 
 
-def review(record: Record, judge: Table | Player) -> Review:
-    """Go through a game and judge every move."""
+def review(
+    game: Record | Path | str,
+    judge: Table | PlayerLike | None = None,
+    *,
+    number: int = 1,
+) -> Review:
+    """Go through a game and judge every move.
+
+    The game is a record, or the one with a number in a file. The judge is a `Table`, a player or
+    its spec; None is the table of the board if it is solved or small, else the package's strong
+    player.
+
+    >>> from lab2048 import Game, Record, Rules, review
+    >>> game = Game(Rules(2, 2), seed=1)
+    >>> while not game.over:
+    ...     _ = game.play(game.board.legal_moves[0])
+    >>> found = review(Record.of(game, "the first legal move"))
+    >>> found.judge, found.exact, len(found.steps) == len(game.moves)
+    ('perfect play', True, True)
+    """
+    record = game if isinstance(game, Record) else read_game(game, number)
+    with judge_of(record, judge) as chosen:
+        return reviewed(record, chosen)
+
+
+@contextmanager
+def judge_of(
+    record: Record, judge: Table | PlayerLike | None = None, table: Table | None = None
+) -> Iterator[Table | Player]:
+    """Choose who judges a game: `judge`, or `table` if the game is in it, or a strong player."""
+    with ExitStack() as stack:
+        if isinstance(judge, Table):
+            yield judge
+            return
+        if judge is None and table is None:
+            table = scoring_table(record.rules)
+            if table is not None:
+                stack.enter_context(table)
+        begun = record.start
+        if judge is None and table is not None and (begun is None or begun in table):
+            yield table
+            return
+        # the board is not solved, or no game by the rules comes to where this one began
+        yield player(judge or usual_judge(record.rules), record.rules)
+
+
+def reviewed(record: Record, judge: Table | Player) -> Review:
+    """Return a game with every move judged."""
     name = "perfect play" if isinstance(judge, Table) else judge.spec
-    unit = "points"
-    if isinstance(judge, Table) and judge.problem.objective == REACH:
-        unit = f"of the chance to make {judge.problem.tile}"
+    unit = judge.objective.unit if isinstance(judge, Table) else "points"
     steps = list(review_steps(record, judge, AT_ONCE))
-    return Review(name, error_of(judge) == 0, unit, caveat(judge), steps)
+    return Review(record, name, error_of(judge) == 0, unit, caveat(judge), steps)
 
 
 def review_steps(record: Record, judge: Table | Player, size: int = 1) -> Iterator[Step]:
@@ -184,7 +262,7 @@ def summary(steps: Sequence[Step]) -> dict[str, Any]:
     }
 
 
-def worst(steps: Sequence[Step]) -> list[Step]:
+def worst(steps: Sequence[Step], count: int = WORST) -> list[Step]:
     """The largest mistakes, largest first; of a judge that cannot grade, what it likes least."""
     mistakes = [step for step in steps if step.mark != BEST]
-    return sorted(mistakes, key=lambda step: -step.regret)[:WORST]
+    return sorted(mistakes, key=lambda step: -step.regret)[:count]

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lab2048.engine.arrays import Counts, Floats, Words, ranks_of
 from lab2048.game import Board, Rules
-from lab2048.player import Floats, Moves, Player, PlayerError, Words
+from lab2048.players.player import Player, PlayerError
 
 Function = Callable[[NDArray[np.uint8], NDArray[np.bool_]], Any]
 
@@ -75,12 +76,12 @@ class Custom(Player):
         return "its function draws by itself; let it return the chances of the moves"
 
     def values_many(self, boards: Words, words: Words) -> Floats:
-        from lab2048.choice import legal_moves
+        from lab2048.players.ties import legal_moves
 
         chances = self._ask(boards)
         return np.where(legal_moves(boards, self.rules), chances, np.nan)
 
-    def choose_many(self, boards: Words, words: Words) -> Moves:
+    def choose_many(self, boards: Words, words: Words) -> Counts:
         """The move that a word draws by the chances."""
         heaps = np.cumsum(self._ask(boards), axis=1)
         draws = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 * heaps[:, -1]
@@ -95,11 +96,10 @@ class Custom(Player):
 
     def _ask(self, boards: Words) -> Floats:
         """The chances that the function gives, checked."""
-        from lab2048.choice import legal_moves
+        from lab2048.players.ties import legal_moves
 
         rules = self.rules
-        shifts = np.arange(rules.cells, dtype=np.uint64) * np.uint64(4)
-        ranks = ((boards[:, None] >> shifts) & np.uint64(15)).astype(np.uint8)
+        ranks = ranks_of(boards, rules.cells)
         legal = legal_moves(boards, rules)
         some = legal.any(axis=1)
         chances = np.zeros((len(boards), 4))

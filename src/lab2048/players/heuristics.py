@@ -8,23 +8,30 @@ or, for `snake`, the larger of the two sums. Every T is a table of all lines of 
 that count the same share one. What a line counts is a `Line`: weights of its cells and its shape.
 A search adds the rewards on the way to a heuristic that is `scored`; the others already count the
 tiles that a merge makes. A dead end is worth `dead`.
+
+Any other function of a board is a heuristic, too: `register_heuristic`.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
+import zlib
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.board import Pairs, pairs, rank_at, reverse_line, table
-from lab2048.board import Table as Slides
+from lab2048.engine.arrays import Floats, Singles
+from lab2048.engine.closures import KernelError
+from lab2048.engine.jit import U, fragment, kernel
+from lab2048.engine.packed import Pairs, pairs, rank_at, reverse_line, table
+from lab2048.engine.packed import Table as Slides
 from lab2048.game import Rules
-from lab2048.jit import U, fragment, kernel
 
-Floats = NDArray[np.float64]
+Evaluate = Callable[[U, U, Any, int, int], float]
+"""The value of an afterstate: given it, it transposed, an `Evaluator`, rows and columns."""
 
 FREE, MERGE, UNEVEN, UNEVEN_POWER, SUM, SUM_POWER, ROUGH, BASE = range(8)
 """Places in the weights of a line's shape; see `line_value`."""
@@ -52,6 +59,10 @@ class Heuristic(NamedTuple):
     """What a state is worth on which no move is legal."""
     symmetric: bool = True
     """Whether all images of a board have the same value."""
+    evaluate: Evaluate | None = None
+    """What values boards in place of lines, if it is a function of its own."""
+    fingerprint: str = ""
+    """Of the code of that function."""
 
 
 class Evaluator(NamedTuple):
@@ -61,7 +72,7 @@ class Evaluator(NamedTuple):
     down: Pairs
     across_rewards: Slides
     down_rewards: Slides
-    table: NDArray[np.float32]
+    table: Singles
     row_step: U
     """How far the table of each row is behind that of the row before; 0 if they share one."""
     col_start: U
@@ -109,9 +120,7 @@ def line_value(line: U, length: int, tiles: Floats, ranks: Floats, shape: Floats
 
 
 @kernel("void(float32[::1], int64, float64[::1], float64[::1], float64[::1])")
-def fill_lines(
-    out: NDArray[np.float32], length: int, tiles: Floats, ranks: Floats, shape: Floats
-) -> None:
+def fill_lines(out: Singles, length: int, tiles: Floats, ranks: Floats, shape: Floats) -> None:
     """Write the values of all lines of a length.
 
     If a line and its reverse count the same, they are rounded the same.
@@ -221,15 +230,20 @@ HEURISTICS = {
 DEFAULT = "rows"
 
 
+def evaluate_of(name: str) -> Evaluate:
+    """What values boards by a heuristic, in kernels."""
+    return HEURISTICS[name].evaluate or line_sums
+
+
 def evaluator(name: str, rules: Rules) -> Evaluator:
     """The tables of a heuristic on a board."""
-    return _evaluator(name, rules.rows, rules.cols)
+    return _evaluator(HEURISTICS[name], rules.rows, rules.cols)
 
 
 @lru_cache(maxsize=8)
-def _evaluator(name: str, rows: int, cols: int) -> Evaluator:
+def _evaluator(heuristic: Heuristic, rows: int, cols: int) -> Evaluator:
     """The same, which p4 does not change; lines of six cells take 67 MB each, so few are kept."""
-    return build_evaluator(HEURISTICS[name], Rules(rows, cols))
+    return build_evaluator(heuristic, Rules(rows, cols))
 
 
 def build_evaluator(heuristic: Heuristic, rules: Rules) -> Evaluator:
@@ -251,9 +265,11 @@ def build_evaluator(heuristic: Heuristic, rules: Rules) -> Evaluator:
     )
 
 
-def _tables(lines: list[Line], length: int) -> tuple[NDArray[np.float32], int]:
+def _tables(lines: list[Line], length: int) -> tuple[Singles, int]:
     """The tables of all rows, or columns, and how far each is behind the one before."""
     size = 16**length
+    if not lines:
+        return np.empty(0, np.float32), 0
     if len(set(lines)) == 1:
         lines, step = lines[:1], 0
     else:
@@ -265,11 +281,114 @@ def _tables(lines: list[Line], length: int) -> tuple[NDArray[np.float32], int]:
     return out, step
 
 
+# -- heuristics of other people ------------------------------------------------------------------
+
+BoardValue = Callable[[U, int, int], float]
+"""The value of a packed board: given it, its rows and its columns."""
+
+
+def register_heuristic(
+    name: str,
+    value: BoardValue,
+    *,
+    about: str = "",
+    scored: bool = False,
+    dead: float = 0.0,
+    symmetric: bool = False,
+) -> None:
+    """Add a heuristic of your own: every search then takes it, as in `expectimax:heuristic=NAME`.
+
+    `value` gets an afterstate as a packed board (`lab2048.engine.packed` says how, and has kernels
+    to take it apart), its rows and its columns, and returns a number. Numba compiles it, so it is
+    to be written in the part of Python that Numba knows, and depend on nothing but its arguments.
+
+    `scored` says whether a search adds the rewards of its moves to it, `dead` what a state without
+    a move is worth, `symmetric` whether all images of a board have the same value. A function that
+    is defined again, as in a notebook, takes its own place; other names can be taken only once.
+    What is registered is known to this process, and compiled anew in each.
+
+    >>> from lab2048 import player, register_heuristic
+    >>> from lab2048.engine.packed import rank_at
+    >>> def last_corner(board, rows, cols):
+    ...     return 100.0 * rank_at(board, rows * cols - 1)
+    >>> register_heuristic("last-corner", last_corner, scored=True)
+    >>> player("minimax:depth=1,heuristic=last-corner", "2x2").values("4 4 / . .")
+    {<Direction.RIGHT: 1>: 8.0, <Direction.DOWN: 2>: 200.0, <Direction.LEFT: 3>: 8.0}
+    >>> del HEURISTICS["last-corner"]  # so that it can be forgotten
+    """
+    function = getattr(value, "py_func", value)  # it may have been compiled already
+    if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
+        raise ValueError(f"a heuristic's name is of small letters and digits, not {name!r}")
+    _check_shape(function)
+    fingerprint = _fingerprint(function)
+    before = HEURISTICS.get(name)
+    if before is not None and before.fingerprint.partition(" ")[0] != _where(function):
+        raise ValueError(f"there is a heuristic {name} already")
+    try:
+        compiled = kernel("float64(uint64, int64, int64)", keep=False)(function)
+    except KernelError as error:
+        raise KernelError(f"the heuristic {name}: {error}") from error
+    HEURISTICS[name] = Heuristic(
+        about or (inspect.getdoc(function) or "registered").splitlines()[0],
+        lambda rules: [],
+        lambda rules: [],
+        scored,
+        dead=float(dead),
+        symmetric=symmetric,
+        evaluate=_evaluate_by(compiled),
+        fingerprint=fingerprint,
+    )
+
+
+def _check_shape(function: Any) -> None:
+    """A `TypeError` unless it is a function of a board, its rows and its columns."""
+    try:
+        inspect.signature(function).bind(0, 0, 0)
+        fits = inspect.isfunction(function)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise TypeError(
+            "a heuristic is a function of a packed board, its rows and its columns, "
+            f"as in def value(board, rows, cols); not {function!r}"
+        )
+
+
+def _where(function: Callable[..., Any]) -> str:
+    """Where a function is defined."""
+    return f"{function.__module__}.{function.__qualname__}".replace(" ", "_")
+
+
+def _fingerprint(function: Callable[..., Any]) -> str:
+    """Where a function is defined, and a hash of its code and constants; not of what it calls."""
+    code = function.__code__
+    used = [cell.cell_contents for cell in function.__closure__ or ()]
+    used += [function.__globals__.get(name) for name in code.co_names]
+    constants = [each for each in used if isinstance(each, bool | int | float | np.generic | tuple)]
+    text = f"{code.co_code!r} {code.co_consts!r} {code.co_names!r} {constants!r}"
+    return f"{_where(function)} {zlib.crc32(text.encode()):08x}"
+
+
+def _evaluate_by(value: BoardValue) -> Evaluate:
+    """What values boards by a function of a board."""
+
+    @fragment
+    def evaluate(board: U, turned: U, by: Any, rows: int, cols: int) -> float:
+        return float(value(board, rows, cols))
+
+    return evaluate
+
+
+def identity_of(spec: str, heuristic: str) -> str:
+    """What the games of a search depend on: its spec, and the code of a registered heuristic."""
+    return f"{spec} {HEURISTICS[heuristic].fingerprint}".rstrip()
+
+
 # -- for kernels ---------------------------------------------------------------------------------
 
 
 @fragment
-def evaluate(board: U, turned: U, by: Any, rows: int, cols: int) -> float:
+def line_sums(board: U, turned: U, by: Any, rows: int, cols: int) -> float:
     """The value of an afterstate, by an `Evaluator`; `turned` is the board transposed."""
     row, column = (U(1) << U(4 * cols)) - U(1), (U(1) << U(4 * rows)) - U(1)
     across = down = 0.0

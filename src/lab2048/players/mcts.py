@@ -31,18 +31,24 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from lab2048.board import GOLDEN, LOW_HALF, Words, bounded, count, merged, mix, select, spawn
-from lab2048.jit import U, fragment
-from lab2048.lanes import CHOICE, CHOICES
-from lab2048.player import Floats, Player, option
-from lab2048.search.heuristics import DEFAULT, HEURISTICS, evaluator
-from lab2048.search.steps import make_moves, open_cells, spawning, steps, worth
-from lab2048.time_limit import check_time
+from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.batch import CHOICE, CHOICES
+from lab2048.engine.jit import U, fragment, kernel
+from lab2048.engine.packed import GOLDEN, bounded, drawn_tile, mix, potential, spawn
+from lab2048.players.heuristics import (
+    DEFAULT,
+    HEURISTICS,
+    Evaluate,
+    evaluate_of,
+    evaluator,
+    identity_of,
+)
+from lab2048.players.player import Player, option
+from lab2048.players.search_step import SPAWNING, Steps, spawning, steps
+from lab2048.players.time_limit import check_time
 
-Counts = NDArray[np.int64]
 Links = NDArray[np.int32]
 
-ROWS = COLS = 0
 SPAWNS = 32
 """Numbers of spawns: cell times 2, and 1 more for a 4."""
 DEEPEST = 10_000
@@ -94,6 +100,12 @@ def new_tree(simulations: int) -> Tree:
     )
 
 
+WORDS, FLOATS, TREE = types.uint64[::1], types.float64[::1], numba.typeof(new_tree(1))
+RandomAfter = Callable[[U, U, Any, Words, Floats], U]
+PlayOut = Callable[[U, U, Any, Any], float]
+AddNode = Callable[[U, U, Any, Any, Any, Floats], None]
+Descend = Callable[[U, Any, Any, Any, Floats], int]
+
 _own = threading.local()
 
 
@@ -110,57 +122,80 @@ def tree_of_thread(simulations: int) -> Tree:
 # -- values of leaves ----------------------------------------------------------------------------
 
 
-def random_after(state: U, word: U, by: Any, moved: Words, gains: Floats) -> U:
-    """The afterstate of a random legal move; 0 if none is legal."""
-    make_moves(state, by, moved, gains)
-    mask = 0
-    for direction in range(4):
-        mask |= (1 << direction) if moved[direction] else 0
-    if mask == 0:
-        return U(0)
-    which, _ = bounded(word, CHOICES[mask])
-    return U(moved[(CHOICE[mask] >> (which << U(3))) & U(3)])
+def random_after_kernel(step: Steps) -> RandomAfter:
+    """The kernel that makes a random move."""
+    make_moves = step.make_moves
+
+    @kernel(types.uint64(types.uint64, types.uint64, step.by, WORDS, FLOATS))
+    def random_after(state: U, word: U, by: Any, moved: Words, gains: Floats) -> U:
+        """The afterstate of a random legal move; 0 if none is legal."""
+        make_moves(state, by, moved, gains)
+        mask = 0
+        for direction in range(4):
+            mask |= (1 << direction) if moved[direction] else 0
+        if mask == 0:
+            return U(0)
+        which, _ = bounded(word, CHOICES[mask])
+        return U(moved[(CHOICE[mask] >> (which << U(3))) & U(3)])
+
+    return random_after
 
 
-def play_out(state: U, word: U, by: Any, spawns: Any) -> float:
-    """The score of a random game from a state on."""
-    moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
-    before = merged(state)
-    fours = U(0)
-    while True:
-        word += GOLDEN
-        after = random_after(state, mix(word), by, moved, gains)
-        if after == U(0):
-            return np.float64(merged(state) - before) - 4 * np.float64(fours)
-        word += GOLDEN
-        state, rank = spawn(after, mix(word), spawns.threshold, ROWS, COLS)
-        fours += rank - U(1)
+def play_out_kernel(step: Steps) -> PlayOut:
+    """The kernel that plays a random game."""
+    rows, cols, random_after = step.rows, step.cols, random_after_kernel(step)
+
+    @kernel(types.float64(types.uint64, types.uint64, step.by, SPAWNING))
+    def play_out(state: U, word: U, by: Any, spawns: Any) -> float:
+        """The score of a random game from a state on."""
+        moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
+        before = potential(state, 16)
+        fours = U(0)
+        while True:
+            word += GOLDEN
+            after = random_after(state, mix(word), by, moved, gains)
+            if after == U(0):
+                return np.float64(potential(state, 16) - before) - 4 * np.float64(fours)
+            word += GOLDEN
+            state, rank = spawn(after, mix(word), spawns.threshold, rows, cols)
+            fours += rank - U(1)
+
+    return play_out
 
 
-def add_node(state: U, word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> None:
-    """Put a state into the tree, with its value and even priors."""
-    node = np.int64(tree.facts[NODES])
-    tree.facts[NODES] += 1
-    tree.states[node] = state
-    make_moves(state, by, tree.afters[node], tree.gains[node])
-    legal = 0
-    best = -np.inf
-    for direction in range(4):
-        tree.visits[node, direction] = 0
-        tree.totals[node, direction] = 0.0
-        tree.links[4 * node + direction] = 0
-        if tree.afters[node, direction]:
-            legal += 1
-            best = max(best, tree.gains[node, direction] + worth(tree.afters[node, direction], by))
-    for direction in range(4):
-        tree.priors[node, direction] = 1.0 / legal if tree.afters[node, direction] else 0.0
-    tree.values[node] = best if legal else np.nan
-    rollouts = np.int64(settings[ROLLOUTS])
-    if legal and rollouts:
-        total = 0.0
-        for number in range(rollouts):
-            total += play_out(state, mix(word ^ U(number)), by, spawns)
-        tree.values[node] = total / rollouts
+def add_node_kernel(step: Steps) -> AddNode:
+    """The kernel that puts a state into a tree."""
+    make_moves, worth, play_out = step.make_moves, step.worth, play_out_kernel(step)
+
+    @kernel(types.void(types.uint64, types.uint64, TREE, step.by, SPAWNING, FLOATS))
+    def add_node(state: U, word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> None:
+        """Put a state into the tree, with its value and even priors."""
+        node = np.int64(tree.facts[NODES])
+        tree.facts[NODES] += 1
+        tree.states[node] = state
+        make_moves(state, by, tree.afters[node], tree.gains[node])
+        legal = 0
+        best = -np.inf
+        for direction in range(4):
+            tree.visits[node, direction] = 0
+            tree.totals[node, direction] = 0.0
+            tree.links[4 * node + direction] = 0
+            if tree.afters[node, direction]:
+                legal += 1
+                best = max(
+                    best, tree.gains[node, direction] + worth(tree.afters[node, direction], by)
+                )
+        for direction in range(4):
+            tree.priors[node, direction] = 1.0 / legal if tree.afters[node, direction] else 0.0
+        tree.values[node] = best if legal else np.nan
+        rollouts = np.int64(settings[ROLLOUTS])
+        if legal and rollouts:
+            total = 0.0
+            for number in range(rollouts):
+                total += play_out(state, mix(word ^ U(number)), by, spawns)
+            tree.values[node] = total / rollouts
+
+    return add_node
 
 
 # -- the tree ------------------------------------------------------------------------------------
@@ -191,43 +226,44 @@ def best_edge(tree: Any, node: int, settings: Floats, unknown: float) -> int:
 
 
 @fragment
-def draw(after: U, cells: U, word: U, spawns: Any) -> tuple[U, Any]:
-    """A state after a drawn spawn on one of these cells, and the number of the spawn."""
-    which, word = bounded(word, count(cells))
-    cell = select(cells, which)
-    low = word & LOW_HALF
-    four = low < spawns.threshold[0]
-    if low == spawns.threshold[0]:
-        four = mix(word + GOLDEN) < spawns.threshold[1]
-    rank = U(2) if four else U(1)
-    return after | (rank << (U(4) * cell)), 2 * np.int64(cell) + np.int64(rank) - 1
+def spawn_number(cell: U, rank: U) -> Any:
+    """The number of a spawn among `SPAWNS`."""
+    return 2 * np.int64(cell) + np.int64(rank) - 1
 
 
-def descend(word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> int:
-    """One way down from the root: the leaf that it leads to, which is in the tree then.
+def descend_kernel(step: Steps, add_node: AddNode) -> Descend:
+    """The kernel that goes down a tree."""
+    open_cells = step.open_cells
 
-    The edges are written to the path. The leaf may be a dead end, or a node as deep as allowed.
-    """
-    node: Any = 0
-    length = 0
-    limit = np.int64(settings[DEPTH])
-    while length < limit and not np.isnan(tree.values[node]):
-        direction = best_edge(tree, node, settings, tree.facts[LEAST])
-        edge = 4 * node + direction
-        tree.path[length] = edge
-        length += 1
-        after = tree.afters[node, direction]
-        word += GOLDEN
-        state, number = draw(after, open_cells(after, spawns), mix(word), spawns)
-        if tree.links[edge, number]:
-            node = np.int64(tree.links[edge, number])
-            continue
-        node = np.int64(tree.facts[NODES])
-        tree.links[edge, number] = node
-        add_node(state, mix(word ^ GOLDEN), tree, by, spawns, settings)
-        break
-    tree.facts[LENGTH] = length
-    return int(node)
+    @kernel(types.int64(types.uint64, TREE, step.by, SPAWNING, FLOATS))
+    def descend(word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> int:
+        """One way down from the root: the leaf that it leads to, which is in the tree then.
+
+        The edges are written to the path. The leaf may be a dead end, or a node as deep as allowed.
+        """
+        node: Any = 0
+        length = 0
+        limit = np.int64(settings[DEPTH])
+        while length < limit and not np.isnan(tree.values[node]):
+            direction = best_edge(tree, node, settings, tree.facts[LEAST])
+            edge = 4 * node + direction
+            tree.path[length] = edge
+            length += 1
+            after = tree.afters[node, direction]
+            word += GOLDEN
+            cell, rank = drawn_tile(open_cells(after, spawns), mix(word), spawns.threshold)
+            state, number = after | (rank << (U(4) * cell)), spawn_number(cell, rank)
+            if tree.links[edge, number]:
+                node = np.int64(tree.links[edge, number])
+                continue
+            node = np.int64(tree.facts[NODES])
+            tree.links[edge, number] = node
+            add_node(state, mix(word ^ GOLDEN), tree, by, spawns, settings)
+            break
+        tree.facts[LENGTH] = length
+        return int(node)
+
+    return descend
 
 
 @fragment
@@ -243,41 +279,36 @@ def back_up(value: float, tree: Any) -> None:
         tree.facts[LARGEST] = max(tree.facts[LARGEST], mean)
 
 
-def search(
-    states: Words, words: Words, by: Any, spawns: Any, settings: Floats, tree: Any, out: Floats
-) -> None:
-    """The visits of every direction of every state after all simulations; NaN if it is illegal."""
-    for i in range(len(states)):
-        tree.facts[:] = 0.0
-        tree.facts[LEAST], tree.facts[LARGEST] = np.inf, -np.inf
-        add_node(states[i], words[i], tree, by, spawns, settings)
-        if not np.isnan(tree.values[0]):
-            word = words[i]
-            for _ in range(np.int64(settings[SIMULATIONS])):
-                if spawns.stop[0]:
-                    break
-                word = mix(word + GOLDEN)
-                leaf = descend(word, tree, by, spawns, settings)
-                value = tree.values[leaf]
-                back_up(by.dead if np.isnan(value) else value, tree)
-        for direction in range(4):
-            visits = np.float64(tree.visits[0, direction])
-            out[i, direction] = visits if tree.afters[0, direction] else np.nan
-
-
 @cache
-def search_kernel(rows: int, cols: int) -> Callable[..., None]:
-    """`search` for a board."""
-    board = steps(rows, cols)
-    by, spawns, tree = board.by, board.spawns, numba.typeof(new_tree(1))
-    words, floats, word = types.uint64[::1], types.float64[::1], types.uint64
-    kernels = board.kernels.more("mcts")
-    kernels.add(random_after, word(word, word, by, words, floats))
-    kernels.add(play_out, types.float64(word, word, by, spawns))
-    kernels.add(add_node, types.void(word, word, tree, by, spawns, floats))
-    kernels.add(descend, types.int64(word, tree, by, spawns, floats))
-    grid = types.float64[:, ::1]
-    return kernels.add(search, types.void(words, words, by, spawns, floats, tree, grid))
+def search_kernel(rows: int, cols: int, evaluate: Evaluate) -> Callable[..., None]:
+    """The kernel that searches a board with a heuristic."""
+    step = steps(rows, cols, evaluate)
+    add_node = add_node_kernel(step)
+    descend = descend_kernel(step, add_node)
+
+    @kernel(types.void(WORDS, WORDS, step.by, SPAWNING, FLOATS, TREE, types.float64[:, ::1]))
+    def search(
+        states: Words, words: Words, by: Any, spawns: Any, settings: Floats, tree: Any, out: Floats
+    ) -> None:
+        """Write the visits of each direction of each state in the end; NaN if it is illegal."""
+        for i in range(len(states)):
+            tree.facts[:] = 0.0
+            tree.facts[LEAST], tree.facts[LARGEST] = np.inf, -np.inf
+            add_node(states[i], words[i], tree, by, spawns, settings)
+            if not np.isnan(tree.values[0]):
+                word = words[i]
+                for _ in range(np.int64(settings[SIMULATIONS])):
+                    if spawns.stop[0]:
+                        break
+                    word = mix(word + GOLDEN)
+                    leaf = descend(word, tree, by, spawns, settings)
+                    value = tree.values[leaf]
+                    back_up(by.dead if np.isnan(value) else value, tree)
+            for direction in range(4):
+                visits = np.float64(tree.visits[0, direction])
+                out[i, direction] = visits if tree.afters[0, direction] else np.nan
+
+    return search
 
 
 # -- the player ----------------------------------------------------------------------------------
@@ -292,7 +323,7 @@ class TreeSearch(Player):
     simulations: int = option(200, "ways down the tree, for each move", low=1, high=1_000_000)
     depth: int = option(0, "own moves from the root to a leaf at most; 0: any", low=0, high=DEEPEST)
     leaf: str = option("heuristic", "how a leaf is valued: it, or random games", choices=LEAVES)
-    heuristic: str = option(DEFAULT, "what a leaf is worth", choices=tuple(HEURISTICS))
+    heuristic: str = option(DEFAULT, "what a leaf is worth", choices=HEURISTICS)
     rollouts: int = option(1, "random games from a leaf", low=1, high=10_000)
     c1: float = option(1.25, "how much to explore", low=0, high=1000)
     c2: float = option(19652.0, "visits after which exploring grows; inf: never", low=1)
@@ -303,19 +334,24 @@ class TreeSearch(Player):
     meaning = "visits of the move in the tree"
 
     @property
+    def identity(self) -> str:
+        return identity_of(self.spec, self.heuristic)
+
+    @property
     def draws(self) -> bool:
         return True
 
     def values_many(self, boards: Words, words: Words) -> Floats:
         rules = self.rules
         random = self.leaf == "rollouts"
-        by = evaluator("zero" if random else self.heuristic, rules)
+        heuristic = "zero" if random else self.heuristic
+        by = evaluator(heuristic, rules)
         rollouts = self.rollouts if random else 0
         depth = self.depth or DEEPEST
         settings = np.array([self.simulations, depth, self.c1, self.c2, rollouts], np.float64)
         tree = tree_of_thread(self.simulations)
         out = np.empty((len(boards), 4))
-        kernel = search_kernel(rules.rows, rules.cols)
-        kernel(boards, words, by, spawning(rules, cells=self.cells), settings, tree, out)
+        find = search_kernel(rules.rows, rules.cols, evaluate_of(heuristic))
+        find(boards, words, by, spawning(rules, cells=self.cells), settings, tree, out)
         check_time()
         return out

@@ -3,7 +3,7 @@
     Q(s, a) = mean over n games of the result         each: the move a, a spawn, then random moves
 
 The result is the score from here on, the move's own reward included; or of the last board the
-largest tile, or the sum of its tiles. The random games are those of `lab2048.lanes`.
+largest tile, or the sum of its tiles. The random games are those of `lab2048.engine.batch`.
 """
 
 from __future__ import annotations
@@ -16,50 +16,63 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from lab2048 import chance
-from lab2048.board import GOLDEN, Words, age, game_key, max_rank, merged, mix, spawn, table
-from lab2048.jit import U, kernel
-from lab2048.lanes import games_kernel
-from lab2048.player import Floats, Player, option, ties_option
-from lab2048.search.heuristics import evaluator
-from lab2048.search.steps import make_moves, steps
-from lab2048.time_limit import check_time, stop_flag
+from lab2048.engine.arrays import Floats, Words
+from lab2048.engine.batch import games_kernel
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import GOLDEN, age, game_key, max_rank, mix, potential, spawn, table
+from lab2048.game import randomness
+from lab2048.players.heuristics import evaluator
+from lab2048.players.player import Player, option, ties_option
+from lab2048.players.search_step import steps
+from lab2048.players.time_limit import check_time, stop_flag
 
-ROWS = COLS = 0
-
+WORDS = types.uint64[::1]
 BACKUPS = ("score", "max", "sum")
 TOGETHER = 4096
 """About so many games are played in one go."""
 
 
-def first_boards(
-    states: Words, words: Words, rollouts: int, four: Words, by: Any, out: Floats, games: Words
-) -> int:
-    """Write the boards that games begin with, after the moves of each state, and the games' keys.
+@cache
+def boards_kernel(rows: int, cols: int) -> Callable[..., int]:
+    """The kernel that writes the boards that random games begin with."""
+    board = steps(rows, cols)
+    make_moves = board.make_moves
 
-    `out` gets the reward of each legal move, and NaN for another. Returns how many games there are.
-    """
-    moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
-    found = 0
-    for i in range(len(states)):
-        make_moves(states[i], by, moved, gains)
-        for direction in range(4):
-            out[i, direction] = gains[direction] if moved[direction] else np.nan
-            if not moved[direction]:
-                continue
-            for number in range(rollouts):
-                key = game_key(words[i], U(4 * number + direction)) + GOLDEN
-                games[0, found] = key  # its first word has drawn the spawn
-                games[1, found], _ = spawn(moved[direction], mix(key), four, ROWS, COLS)
-                found += 1
-    return found
+    @kernel(
+        types.int64(
+            WORDS, WORDS, types.int64, WORDS, board.by, types.float64[:, ::1], types.uint64[:, ::1]
+        )
+    )
+    def first_boards(
+        states: Words, words: Words, rollouts: int, four: Words, by: Any, out: Floats, games: Words
+    ) -> int:
+        """Write the boards that games begin with, after each move of each state, and their keys.
+
+        `out` gets the reward of each legal move, and NaN for another. Returns the number of games.
+        """
+        moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
+        found = 0
+        for i in range(len(states)):
+            make_moves(states[i], by, moved, gains)
+            for direction in range(4):
+                out[i, direction] = gains[direction] if moved[direction] else np.nan
+                if not moved[direction]:
+                    continue
+                for number in range(rollouts):
+                    key = game_key(words[i], U(4 * number + direction)) + GOLDEN
+                    games[0, found] = key  # its first word has drawn the spawn
+                    games[1, found], _ = spawn(moved[direction], mix(key), four, rows, cols)
+                    found += 1
+        return found
+
+    return first_boards
 
 
 @kernel("float64(uint64, uint64, uint64, int64)")
 def result_of(begin: U, last: U, fours: U, backup: int) -> float:
     """What a game from one board to another is worth."""
     if backup == 0:
-        return np.float64(merged(last) - merged(begin)) - 4 * np.float64(fours)
+        return np.float64(potential(last, 16) - potential(begin, 16)) - 4 * np.float64(fours)
     if backup == 1:
         return np.float64(1 << max_rank(last))
     return np.float64(age(last))
@@ -80,15 +93,6 @@ def mean_results(
                 total += result_of(begins[game], last[game], counts[game, 1], backup)
                 game += 1
             out[i, direction] = total / rollouts + (out[i, direction] if backup == 0 else 0.0)
-
-
-@cache
-def boards_kernel(rows: int, cols: int) -> Callable[..., int]:
-    """`first_boards` for a board."""
-    board = steps(rows, cols)
-    words, grid = types.uint64[::1], types.float64[:, ::1]
-    signature = types.int64(words, words, types.int64, words, board.by, grid, types.uint64[:, ::1])
-    return board.kernels.more("rollout").add(first_boards, signature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +129,7 @@ class MonteCarlo(Player):
         """The values of boards whose games are all played in one go."""
         rules, rollouts = self.rules, self.rollouts
         by = evaluator("zero", rules)
-        four = np.array(chance.four_threshold(rules.p4), np.uint64)
+        four = np.array(randomness.four_threshold(rules.p4), np.uint64)
         games = np.empty((2, 4 * rollouts * len(boards)), np.uint64)
         first_boards = boards_kernel(rules.rows, rules.cols)
         found = first_boards(boards, words, rollouts, four, by, out, games)

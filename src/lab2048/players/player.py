@@ -9,25 +9,31 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lab2048.engine.arrays import Bytes, Counts, Floats, Words
 from lab2048.game import Direction, Position, Rules
 
-Words = NDArray[np.uint64]
-Floats = NDArray[np.float64]
-Moves = NDArray[np.int64]
-Bytes = NDArray[np.uint8]
+Moves = Counts
 
 TIES = ("first", "split")
 
 
 class PlayerError(ValueError):
-    """Something that a player cannot do, or a player that cannot be."""
+    """Something that a player cannot do, or a player that cannot be.
+
+    >>> from lab2048 import exact_value
+    >>> try:
+    ...     exact_value("montecarlo", "2x2")
+    ... except PlayerError as error:
+    ...     print(str(error)[:20])
+    the chances of the m
+    """
 
 
 def option(
@@ -36,10 +42,19 @@ def option(
     *,
     low: float = -math.inf,
     high: float = math.inf,
-    choices: tuple[str, ...] = (),
+    choices: Collection[str] = (),
     kind: str = "",
 ) -> Any:
-    """A field that is an option of a player: its default, what it is, and what it may be."""
+    """A field that is an option of a player: its default, what it is, and what it may be.
+
+    `choices` may grow later: they are looked at when a player is made.
+
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Patient(Player):
+    ...     seconds: float = option(1.0, "how long it thinks", low=0, high=60)
+    >>> [each.name for each in Patient.options()]
+    ['seconds']
+    """
     facts = {"about": about, "low": low, "high": high, "choices": choices, "kind": kind}
     return field(default=default, metadata=facts)
 
@@ -54,6 +69,11 @@ class Player:
     """A player on a board of these rules.
 
     A subclass has at least `values_many`, or else `choose_many`.
+
+    >>> from lab2048 import player
+    >>> greedy = player("greedy", "2x2")
+    >>> greedy.values("2 2 / 4 4")[Direction.LEFT]
+    12.0
     """
 
     rules: Rules
@@ -144,7 +164,7 @@ class Player:
 
     def choose_many(self, boards: Words, words: Words) -> Moves:
         """The move on each packed board, each with its own random word; -1 if none is legal."""
-        from lab2048.choice import pick
+        from lab2048.players.ties import pick
 
         return pick(self.values_many(boards, words), words, self.splits, self.tie)
 
@@ -159,7 +179,7 @@ class Player:
 
     def probabilities(self, boards: Words) -> Floats:
         """The chance of each of the four moves of each packed board."""
-        from lab2048.choice import shares
+        from lab2048.players.ties import shares
 
         if self.draws or self.timed:
             raise PlayerError(f"the chances of the moves of {self.spec} are not known: {self.why}")
@@ -198,7 +218,8 @@ def _check(each: dataclasses.Field[Any], value: Any) -> None:
         return
     if facts["choices"]:
         if value not in facts["choices"]:
-            raise PlayerError(f"{each.name} is {either(facts['choices'])}, not {str(value)[:40]}")
+            choices = either(tuple(facts["choices"]))
+            raise PlayerError(f"{each.name} is {choices}, not {str(value)[:40]}")
         return
     if isinstance(each.default, str):
         return

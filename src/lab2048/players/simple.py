@@ -10,24 +10,16 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from lab2048.board import Words, legal
-from lab2048.jit import U, kernel
-from lab2048.lanes import CHOICES
-from lab2048.player import Floats, Player, ties_option
-from lab2048.search.heuristics import evaluator
-from lab2048.search.steps import make_moves, steps
+from lab2048.engine.arrays import Floats, Words
+from lab2048.engine.batch import CHOICES
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import legal
+from lab2048.players.heuristics import evaluator
+from lab2048.players.player import Player, ties_option
+from lab2048.players.search_step import steps
 
 ORDER = np.array([2.0, 1.0, 3.0, 4.0])
 """How much `corner` likes up, right, down and left."""
-
-
-def move_gains(states: Words, by: Any, out: Floats) -> None:
-    """What each move gains; NaN if it is illegal."""
-    moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
-    for i in range(len(states)):
-        make_moves(states[i], by, moved, gains)
-        for direction in range(4):
-            out[i, direction] = gains[direction] if moved[direction] else np.nan
 
 
 @kernel("void(uint64[::1], float64[:, ::1], int64, int64)")
@@ -42,10 +34,20 @@ def even_chances(boards: Words, out: Floats, rows: int, cols: int) -> None:
 
 @cache
 def gains_kernel(rows: int, cols: int) -> Callable[..., None]:
-    """`move_gains` for a board."""
+    """The kernel that finds what moves gain on one board."""
     board = steps(rows, cols)
-    signature = types.void(types.uint64[::1], board.by, types.float64[:, ::1])
-    return board.kernels.more("gains").add(move_gains, signature)
+    make_moves = board.make_moves
+
+    @kernel(types.void(types.uint64[::1], board.by, types.float64[:, ::1]))
+    def move_gains(states: Words, by: Any, out: Floats) -> None:
+        """Write what each move gains; NaN if it is illegal."""
+        moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
+        for i in range(len(states)):
+            make_moves(states[i], by, moved, gains)
+            for direction in range(4):
+                out[i, direction] = gains[direction] if moved[direction] else np.nan
+
+    return move_gains
 
 
 def rewards_of(player: Player, boards: Words) -> Floats:

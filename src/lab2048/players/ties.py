@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.board import Words, bounded, legal
+from lab2048.engine.arrays import Counts, Flags, Floats, Words
+from lab2048.engine.batch import CHOICE, CHOICES
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import bounded, legal
 from lab2048.game import Rules
-from lab2048.jit import U, kernel
-from lab2048.lanes import CHOICE, CHOICES, Counts
-
-Floats = NDArray[np.float64]
 
 
 @kernel("int64(float64[::1], float64)")
@@ -73,8 +71,13 @@ def legal_masks(boards: Words, masks: Words, rows: int, cols: int) -> None:
         masks[i] = legal(boards[i], rows, cols)
 
 
-def legal_moves(boards: Words, rules: Rules) -> NDArray[np.bool_]:
-    """Which of the four moves are legal on each board."""
+def legal_moves(boards: Words, rules: Rules) -> Flags:
+    """Which of the four moves are legal on each board.
+
+    >>> from lab2048 import Board
+    >>> legal_moves(np.array([Board.parse("2 4 / . .").packed], np.uint64), Rules(2, 2)).tolist()
+    [[False, False, True, False]]
+    """
     masks = np.empty_like(boards)
     legal_masks(boards, masks, rules.rows, rules.cols)
     return np.asarray((masks[:, None] >> np.arange(4, dtype=np.uint64)) & np.uint64(1) == 1)

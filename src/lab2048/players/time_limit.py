@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 
-Flag = NDArray[np.int64]
+from lab2048.engine.arrays import Counts
+
+Flag = Counts
 
 TICK = 0.02
 """Seconds from one look at the clock to the next, while something is limited."""

@@ -1,62 +1,34 @@
-"""Curves of trainings: means over several runs with intervals, and pictures of them."""
+"""Pictures of the curves of trainings."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-Record = dict[str, Any]
+from lab2048.learn.checkpoint import Record
+from lab2048.learn.curve import are_exact, curve
 
-T95 = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-)  # fmt: skip
-"""The 97.5% points of Student's t with 1, 2, ... degrees of freedom."""
+if TYPE_CHECKING:
+    from lab2048.learn.result import TrainedRuns
 
 
-class Point(NamedTuple):
-    """Several trainings after so many games: their mean, and half the width of its interval."""
-
-    games: int
-    mean: float
-    half: float
-
-
-def curve(runs: Sequence[Sequence[Record]]) -> list[Point]:
-    """The exact mean scores, or those of the games, at all numbers of games that all runs have."""
-    exact = are_exact(runs)
-    values = [
-        {each["games"]: score_of(each, exact) for each in run if "exact" in each or not exact}
-        for run in runs
-    ]
-    shared = sorted(set.intersection(*(set(each) for each in values)))
-    scores = {games: [each[games] for each in values] for games in shared}
-    return [Point(games, float(np.mean(s)), half_width(s)) for games, s in scores.items()]
-
-
-def half_width(values: ArrayLike) -> float:
-    """Half the 95% interval of a mean of a few values (Student's t); NaN if there is only one."""
-    found = np.asarray(values, np.float64)
-    if len(found) < 2:
-        return math.nan
-    quantile = T95[min(len(found) - 1, len(T95)) - 1]
-    return float(quantile * found.std(ddof=1) / math.sqrt(len(found)))
-
-
-def are_exact(runs: Sequence[Sequence[Record]]) -> bool:
-    """Whether all trainings were measured exactly, if not all the time."""
-    return all(any("exact" in record for record in run) for run in runs)
-
-
-def score_of(record: Record, exact: bool) -> float:
-    """The exact mean score, or that of the block's games."""
-    return float(record["exact"]["mean"] if exact else record["mean"])
+def plot_runs(runs: TrainedRuns, path: Path) -> None:
+    """Draw the curve of one or several trainings into a file, as suits their learner."""
+    logs = {run.name: run.log for run in runs}
+    first = runs[0]
+    if first.kind == "supervised":
+        plot_epochs(logs, path)
+    elif first.kind == "zero":
+        plot_self_play(logs, path, first.perfect)
+    else:
+        label = getattr(first.settings, "method", first.kind)
+        counted = first.settings.counted
+        plot_curves({label: [run.log for run in runs]}, path, first.perfect, counted)
 
 
 @contextmanager
@@ -67,7 +39,7 @@ def picture(path: Path, panels: int = 1) -> Iterator[list[Any]]:
     from matplotlib.ticker import FuncFormatter
 
     from lab2048.home import replacing
-    from lab2048.solve.plots import STYLE
+    from lab2048.report.survey_plots import STYLE
 
     with mpl.rc_context({**STYLE, "svg.hashsalt": "lab2048"}):
         figure = Figure(figsize=(8, 5) if panels == 1 else (5 * panels, 4), layout="tight")
@@ -97,12 +69,15 @@ def draw_perfect(axes: Any, perfect: float | None) -> None:
 
 
 def plot_curves(
-    methods: Mapping[str, Sequence[Sequence[Record]]], path: Path, perfect: float | None = None
+    methods: Mapping[str, Sequence[Sequence[Record]]],
+    path: Path,
+    perfect: float | None = None,
+    counted: str = "games",
 ) -> None:
     """Draw the curve of each method, the mean of its runs with the interval, into a file."""
-    from lab2048.palette import line_style
+    from lab2048.game.colours import line_style
 
-    curves = {name: curve(runs) for name, runs in methods.items()}
+    curves = {name: curve(runs, counted) for name, runs in methods.items()}
     if not all(curves.values()):
         raise ValueError("there is no curve to draw: no block of games is in the log of every run")
     with picture(path) as (axes,):
@@ -114,7 +89,7 @@ def plot_curves(
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
         draw_perfect(axes, perfect)
-        axes.set_xlabel("games of training")
+        axes.set_xlabel(f"{counted} of training")
         exact = all(map(are_exact, methods.values()))
         axes.set_ylabel("exact mean score" if exact else "mean score of the last block")
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
@@ -122,7 +97,7 @@ def plot_curves(
 
 def draw_band(axes: Any, xs: ArrayLike, low: ArrayLike, high: ArrayLike, number: int) -> None:
     """The interval of a line, in its colour."""
-    from lab2048.palette import line_style
+    from lab2048.game.colours import line_style
 
     color = line_style(number)["color"]
     axes.fill_between(xs, low, high, color=color, alpha=0.15, lw=0)
@@ -132,7 +107,7 @@ def plot_epochs(networks: Mapping[str, Sequence[Record]], path: Path) -> None:
     """Draw loss and accuracy of networks by epoch, and what tests say if there are any."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    from lab2048.palette import line_style
+    from lab2048.game.colours import line_style
 
     with picture(path, panels=2) as panels:
         for axes, key in zip(panels, ("loss", "accuracy"), strict=True):
@@ -153,7 +128,7 @@ def plot_self_play(
     networks: Mapping[str, Sequence[Record]], path: Path, perfect: float | None = None
 ) -> None:
     """Draw the mean score of self-play by moves, and that of the policy without search."""
-    from lab2048.palette import line_style
+    from lab2048.game.colours import line_style
 
     with picture(path) as (axes,):
         number = 0

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 import lab2048
+from lab2048.game.colours import line_style
 from lab2048.home import replacing, write_atomically
-from lab2048.measure import WHY_LOSSES_EXCEED, order, reach_rate
-from lab2048.palette import line_style
-from lab2048.solve.plots import STYLE
+from lab2048.measure.figures import WHY_LOSSES_EXCEED, order, reach_rate
+from lab2048.report.survey_plots import STYLE
 
 Result = dict[str, Any]
 

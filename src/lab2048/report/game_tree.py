@@ -6,9 +6,9 @@ from collections import defaultdict
 from statistics import fmean
 
 from lab2048.game import Board
-from lab2048.palette import BACKGROUND, Colour, text_colour, tile_colour
-from lab2048.solve.store import TableError
-from lab2048.solve.table import Table
+from lab2048.game.colours import BACKGROUND, Colour, text_colour, tile_colour
+from lab2048.solver.table import Table
+from lab2048.solver.table_files import TableError
 
 MOST_STATES = 1000
 """A drawing of more would be no use to anybody."""

@@ -11,14 +11,14 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from lab2048.game import Board, Direction
+from lab2048.game.colours import css, text_colour, tile_colour
+from lab2048.game.notation import DIGITS
+from lab2048.game.record import Record
 from lab2048.home import write_atomically
-from lab2048.marks import is_mistake
-from lab2048.notation import DIGITS
-from lab2048.palette import css, text_colour, tile_colour
-from lab2048.records import Record
-from lab2048.report import PAGE, page_facts, svg
-from lab2048.review import Review, Step, worst
-from lab2048.solve.plots import STYLE
+from lab2048.measure.marks import is_mistake
+from lab2048.measure.review import Review, Step, worst
+from lab2048.report.evaluation_page import PAGE, page_facts, svg
+from lab2048.report.survey_plots import STYLE
 
 STYLES = """<style>
 .stepper { max-width: 26rem; }
@@ -86,7 +86,7 @@ def write_review(record: Record, review: Review, path: Path, arguments: Sequence
     body = [
         _styles(),
         f"<p><code>{html.escape(record.player)}</code> on {record.rules.name}, judged by "
-        f"{html.escape(review.judge)}: {html.escape(', '.join(review.facts(record)))}.</p>",
+        f"{html.escape(review.judge)}: {html.escape(', '.join(review.facts()))}.</p>",
     ]
     if review.caveat:
         body.append(f'<p class="note">{html.escape(review.caveat)}</p>')

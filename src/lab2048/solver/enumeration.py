@@ -21,12 +21,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab2048.board import Pairs, Words, pairs
-from lab2048.jit import U, kernel
-from lab2048.solve.crew import Crew
-from lab2048.solve.expand import WIN, Sources, all_moves, all_spawns, moves_kernel
-from lab2048.solve.keys import SIEVE, Counts, cut, merge_runs, region_shift, sift
-from lab2048.solve.problem import Problem
+from lab2048.engine.arrays import Buffer, Counts, Words
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import Pairs, pairs
+from lab2048.solver.keys import SIEVE, cut, merge_runs, region_shift, sift
+from lab2048.solver.problem import Problem
+from lab2048.solver.successors import WIN, Sources, all_moves, all_spawns, moves_kernel
+from lab2048.solver.threads import Crew
 
 NONE: Words = np.empty(0, np.uint64)
 
@@ -105,25 +106,25 @@ def spawn_step_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
 
 
 class Lists:
-    """Sorted lists of keys, one a part, in memory that is used again and again."""
+    """Sorted lists of keys, one per part, in reusable buffers."""
 
     def __init__(self, parts: int) -> None:
-        self.rows = np.empty((parts, 0), np.uint64)
+        self._buffer = Buffer(np.uint64)
+        self.rows: Words = self._buffer.take(parts, 0)
         self.sizes = np.zeros(parts, np.int64)
 
     def reserve(self, size: int) -> None:
-        """Room for lists of so many keys; what was in them is gone."""
-        if self.rows.shape[1] < size:
-            self.rows = np.empty((len(self.sizes), size * 5 // 4), np.uint64)
+        """Make room for lists of `size` keys; their contents are lost."""
+        self.rows = self._buffer.take(len(self.sizes), size)
 
     def put(self, keys: Words) -> None:
-        """Have one list, of these keys, and no other."""
+        """Replace all lists by one, of these keys."""
         self.reserve(len(keys))
         self.sizes[:] = 0
         self.close(0, keys, 0)
 
     def close(self, part: int, more: Words, size: int) -> None:
-        """Add keys to the list of a part, which has so many, and sort it."""
+        """Add keys to the list of a part, which has `size`, and sort it."""
         row = self.rows[part, : size + len(more)]
         row[size:] = more
         row.sort()
@@ -137,11 +138,11 @@ class Lists:
 
 
 class Expander:
-    """Both steps of an age for one part of its keys, in memory that is used again and again."""
+    """Both steps of an age for one part of its keys, with reusable buffers."""
 
     def __init__(self, problem: Problem) -> None:
         rules = problem.rules
-        self._p4, self._stop = rules.p4, U(problem.stop)
+        self._p4, self._stop = rules.p4, U(problem.objective.stop)
         self._pairs = pairs(rules.cols), pairs(rules.rows)
         self._move_step = move_step_kernel(rules.rows, rules.cols)
         self._spawn_step = spawn_step_kernel(rules.rows, rules.cols)
@@ -171,7 +172,7 @@ class Expander:
         self._desks[:, :SIEVE] = 0
 
     def _desk(self, which: int, size: int) -> Words:
-        """A sieve, and so many words behind it."""
+        """A sieve, which has to begin with zeros, and `size` words behind it."""
         if self._desks.shape[1] < SIEVE + size:
             self._desks = np.zeros((2, SIEVE + size * 5 // 4), np.uint64)
         desk: Words = self._desks[which]
@@ -179,17 +180,17 @@ class Expander:
 
 
 def runs_size(places: Counts) -> int:
-    """How many keys some runs have together."""
+    """The number of keys in all runs."""
     return int((places[1] - places[0]).sum())
 
 
 def moves_room(keys: int) -> int:
-    """How long a list of the afterstates of so many states may be."""
+    """The length that suffices for a list of the afterstates of `keys` states."""
     return 4 * keys + 1
 
 
 def spawns_room(keys: int, cells: int) -> int:
-    """How long a list of the states that spawns on so many afterstates lead to may be."""
+    """The length that suffices for a list of the states after spawns on `keys` afterstates."""
     return cells * keys
 
 
@@ -212,7 +213,7 @@ class Enumeration:
         self._younger: list[Words] = []
 
     def go_on_from(self, age: int, younger: Words, youngest: Words) -> None:
-        """Take up the work at an age, with the afterstates of the two ages before it."""
+        """Resume at an age, given the afterstates of the two ages before it."""
         self.age = age - 2
         parts = self.crew.parts(len(younger))
         self._younger = np.array_split(youngest, parts)
@@ -265,30 +266,28 @@ class Enumeration:
 
 
 def _dealt(lots: Sequence[Words], parts: int) -> list[Words]:
-    """The lots as so many: some are put together, or some are empty."""
+    """The lots as `parts` lots: some are joined, or some are empty."""
     if len(lots) <= parts:
         return [*lots, *[NONE] * (parts - len(lots))]
     return [*lots[: parts - 1], np.concatenate(lots[parts - 1 :])]
 
 
 class Mover:
-    """The moves of many states, in memory that is used again and again."""
+    """The moves of many states, with reusable buffers."""
 
     def __init__(self, problem: Problem) -> None:
         rules = problem.rules
-        self._stop = U(problem.stop)
+        self._stop = U(problem.objective.stop)
         self._pairs = pairs(rules.cols), pairs(rules.rows)
         self._moves = moves_kernel(rules.rows, rules.cols)
-        self._edges, self._sources = NONE, np.empty(0, np.uint32)
+        self._edges, self._sources = Buffer(np.uint64), Buffer(np.uint32)
 
     def __call__(self, states: Words) -> tuple[Words, Sources]:
-        """The afterstates of all moves, and whose they are; good until the next call."""
+        """The afterstates of all moves, and of which states; valid until the next call."""
         size = 4 * len(states) + 1
-        if len(self._edges) < size:
-            self._edges = np.empty(size * 5 // 4, np.uint64)
-            self._sources = np.empty(size * 5 // 4, np.uint32)
-        found = self._moves(states, self._stop, *self._pairs, self._edges, self._sources)
-        return self._edges[:found], self._sources[:found]
+        edges, sources = self._edges.take(size), self._sources.take(size)
+        found = self._moves(states, self._stop, *self._pairs, edges, sources)
+        return edges[:found], sources[:found]
 
 
 def afterstates(edges: Words) -> Words:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab2048.solve.problem import REACH, Problem
-from lab2048.solve.store import KINDS
+from lab2048.solver.problem import Problem
+from lab2048.solver.table_files import KINDS
 
 if TYPE_CHECKING:
-    from lab2048.solve.making import Packed
-    from lab2048.solve.trial import Rates
+    from lab2048.solver.table_writer import Packed
+    from lab2048.solver.trial import Rates
 
 SIZES = {
     (2, 2): (110, 67, 10),
@@ -37,18 +37,18 @@ COMPILE_SECONDS, SHAPE_SECONDS = 35.0, 20.0
 28 and 16 s of processor time (`solve 3x3` with an empty data folder, then `solve 4x2`), and more
 where other things run."""
 USUAL_RATE = 4_000_000
-"""States a second and thread, both stages together, on a machine of 2025."""
+"""States per second and thread, both stages together, on a machine of 2025."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a solve will need."""
+    """What a solve takes."""
 
     states: int
     known: bool
     """Whether the number of states has been counted, for these rules or for more general ones."""
     exact: bool
-    """Whether it is the number of just these rules, not only the most there can be."""
+    """Whether it is the exact number for these rules, not an upper bound."""
     seconds: float
     memory: int
     disk: int
@@ -68,14 +68,18 @@ def _shape(problem: Problem) -> tuple[int, int]:
 def estimate(
     problem: Problem, values: str, threads: int, keep: str = "table", rate: float | None = None
 ) -> Estimate:
-    """What it will take to solve a problem on this machine, at a rate that may be known."""
+    """Estimate what a solve takes on this machine, at a rate that may be known.
+
+    >>> estimate(Problem.of("3x3"), "float64", 2).states
+    48713519
+    """
     rules, known = problem.rules, _shape(problem) in SIZES
     states, afters, largest = sizes_of(problem)
     stored = KINDS[values].itemsize * states if keep == "table" else 0
     return Estimate(
         states=states,
         known=known,
-        exact=known and 0 < rules.p4 < 1 and problem.objective != REACH,
+        exact=known and 0 < rules.p4 < 1 and not problem.objective.tile,
         seconds=states / (rate or rate_here(problem, threads)),
         memory=BASE_BYTES + WORKING_BYTES * largest,
         disk=int(KEY_BYTES * states) + stored + 4 * afters,
@@ -90,15 +94,15 @@ def _extrapolated() -> tuple[int, int, int]:
 
 
 def rate_here(problem: Problem, threads: int) -> float:
-    """States a second; on large boards measured on the first ages, which takes two seconds."""
+    """States per second; on large boards measured on the first ages, which takes two seconds."""
     if problem.rules.cells < 10:
         return USUAL_RATE * threads
     return measured_rates(problem, threads, seconds=2.0).both
 
 
 def compile_seconds(problem: Problem) -> float:
-    """How long kernels will be compiled before a problem can be solved; 0 if they are there."""
-    from lab2048.jit import IN_PYTHON, noted
+    """The seconds that compiling takes before a solve; 0 if the kernels are there."""
+    from lab2048.engine.jit import IN_PYTHON, noted
 
     ready = set() if IN_PYTHON else noted()
     if IN_PYTHON or f"solve-{problem.rules.name}" in ready:
@@ -107,29 +111,23 @@ def compile_seconds(problem: Problem) -> float:
 
 
 def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rates:
-    """How fast the first ages are solved here, for so long; of layers that are not very small."""
-    from lab2048.solve.crew import Crew
-    from lab2048.solve.layers import Enumeration
-    from lab2048.solve.trial import FirstAges, timed
-    from lab2048.solve.values import Induction
+    """Solve the first ages for some seconds; return the rates in layers that are not very small."""
+    from lab2048.solver.executor import ThreadExecutor
+    from lab2048.solver.threads import Crew
+    from lab2048.solver.trial import timed
 
     began, largest = 0.0, 1
 
-    class Trial(FirstAges):
-        """The first ages, until the time is over."""
+    def is_last(layer: Packed) -> bool:
+        nonlocal largest
+        largest = max(largest, layer.states)
+        return layer.age > 20 and time.perf_counter() - began > seconds / 3
 
-        def is_last(self, layer: Packed) -> bool:
-            nonlocal largest
-            largest = max(largest, layer.states)
-            return layer.age > 20 and time.perf_counter() - began > seconds / 3
-
-    identity = {**problem.as_json(), "values": "float64"}
     with tempfile.TemporaryDirectory(prefix="lab2048-") as folder, Crew(threads) as crew:
-        job = Trial(problem, Path(folder), identity, "table", crew)
-        Enumeration(problem, crew)  # compile, before the time is taken
-        Induction(problem, crew)
+        executor = ThreadExecutor(problem, Path(folder), crew)
+        executor.prepare()  # compile, before the time is taken
         began = time.perf_counter()
-        return timed(job, lambda step: step.layer > largest / 3)
+        return timed(executor, is_last, lambda step: step.layer > largest / 3)
 
 
 # -- many machines -------------------------------------------------------------------------------
@@ -149,7 +147,7 @@ WORKER_BYTES = 600_000_000
 
 @dataclass(frozen=True)
 class ClusterEstimate:
-    """What a solve will need on many machines."""
+    """What a solve takes on many machines."""
 
     states: int
     ages: int
@@ -158,7 +156,7 @@ class ClusterEstimate:
     cores: int
     machines: int
     core_rate: float
-    """States a second and core, both stages together, as measured here."""
+    """States per second and core, both stages together, as measured here."""
     seconds: float
     """If the shared folder keeps up."""
     memory: int
@@ -172,16 +170,16 @@ class ClusterEstimate:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes a second that the shared folder has to deliver so that nobody waits for it."""
+        """Bytes per second that the shared folder has to deliver to keep up."""
         return self.machines * (self.read + self.written) / self.seconds
 
 
 def cluster_estimate(
     problem: Problem, values: str, keep: str, cores: int, machines: int, rate: float, threads: int
 ) -> ClusterEstimate:
-    """What it will take to solve a problem on a cluster of machines like this one.
+    """Estimate what a solve takes on a cluster of machines like this one.
 
-    The rate was measured here, with so many threads. Every machine reads every index once.
+    The rate was measured here, with `threads` threads. Every machine reads every index once.
     """
     here = estimate(problem, values, threads, keep, rate)
     states, afters, largest = sizes_of(problem)
@@ -208,7 +206,7 @@ def cluster_estimate(
 
 
 def free_space(folder: Path) -> int:
-    """The bytes that are free where a folder is, or will be."""
+    """The free bytes of the disk that a folder is on, or will be."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free

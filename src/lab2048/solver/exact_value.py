@@ -25,21 +25,21 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
-from lab2048.board import GOLDEN, Words, count, max_rank, slide, table
-from lab2048.board import Table as Slides
-from lab2048.game import Game
-from lab2048.jit import Kernels, U, fragment
-from lab2048.notation import checked_threads
-from lab2048.player import Floats, Player
-from lab2048.solve.expand import BLOCK, next_cells, open_block, potential, smallest
-from lab2048.solve.problem import MAX_CELLS
-
-Counts = NDArray[np.int64]
-
-ROWS = COLS = 0
-SYMMETRIC = False
+from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.jit import U, fragment, kernel
+from lab2048.engine.packed import GOLDEN, count, max_rank, potential, slide, smallest, table
+from lab2048.engine.packed import Table as Slides
+from lab2048.game import Game, Rules
+from lab2048.game.notation import checked_threads
+from lab2048.players.player import Player
+from lab2048.players.registry import PlayerLike
+from lab2048.players.registry import player as make_player
+from lab2048.solver.problem import MAX_CELLS, Problem
+from lab2048.solver.successors import BLOCK, next_cells, open_block
+from lab2048.solver.table import Table
+from lab2048.solver.tables import table_for
+from lab2048.tabular import Tabular
 
 PART = 1 << 13
 """So many boards are carried on, and a player is asked about, in one call."""
@@ -84,6 +84,10 @@ def new_crowd(boards: int) -> Crowd:
     return Crowd(np.zeros(2 * slots, np.uint64), np.zeros(1, np.int64))
 
 
+WORDS, FLOATS, SLIDES = types.uint64[::1], types.float64[::1], types.uint32[::1]
+CROWD, EDGES = numba.typeof(new_crowd(1)), numba.typeof(new_edges(1))
+
+
 @fragment
 def deal(keys: Words, masses: Floats, size: int, edges: Any) -> None:
     """Append boards with a probability to the shards that they belong to."""
@@ -94,67 +98,80 @@ def deal(keys: Words, masses: Floats, size: int, edges: Any) -> None:
         edges.sizes[shard] = place + int(masses[i] > 0)
 
 
-def move_on(
-    states: Words,
-    masses: Floats,
-    chances: Floats,
-    across: Slides,
-    down: Slides,
-    edges: Any,
-    sums: Floats,
-) -> None:
-    """Carry the probabilities of states to afterstates, and sum up what happens on the way."""
-    boards, afters, carried = (
-        np.empty(BLOCK, np.uint64),
-        np.empty(BLOCK, np.uint64),
-        np.empty(BLOCK),
-    )
-    for begin in range(0, len(states), BLOCK):
-        size = min(BLOCK, len(states) - begin)
-        for direction in range(4):
-            found = 0
-            for i in range(begin, begin + size):
-                boards[found] = states[i]
-                carried[found] = masses[i] * chances[i, direction]
-                found += int(chances[i, direction] > 0)
-            for i in range(found):
-                afters[i] = slide(boards[i], U(direction), across, down, ROWS, COLS)
-            for i in range(found):  # a move adds its reward to the potential
-                gained = potential(afters[i], ROWS * COLS) - potential(boards[i], ROWS * COLS)
-                sums[REWARD] += carried[i] * np.float64(gained)
-                sums[MOVES] += carried[i]
-            if SYMMETRIC:
+def move_on_kernel(rows: int, cols: int, symmetric: bool) -> Callable[..., None]:
+    """The kernel that carries probabilities from states to afterstates."""
+
+    @kernel(types.void(WORDS, FLOATS, types.float64[:, ::1], SLIDES, SLIDES, EDGES, FLOATS))
+    def move_on(
+        states: Words,
+        masses: Floats,
+        chances: Floats,
+        across: Slides,
+        down: Slides,
+        edges: Any,
+        sums: Floats,
+    ) -> None:
+        """Carry the probabilities of states to afterstates, and sum up what happens on the way."""
+        boards, afters, carried = (
+            np.empty(BLOCK, np.uint64),
+            np.empty(BLOCK, np.uint64),
+            np.empty(BLOCK),
+        )
+        for begin in range(0, len(states), BLOCK):
+            size = min(BLOCK, len(states) - begin)
+            for direction in range(4):
+                found = 0
+                for i in range(begin, begin + size):
+                    boards[found] = states[i]
+                    carried[found] = masses[i] * chances[i, direction]
+                    found += int(chances[i, direction] > 0)
                 for i in range(found):
-                    afters[i] = smallest(afters[i], ROWS, COLS)
-            deal(afters, carried, found, edges)
-        for i in range(begin, begin + size):
-            going = chances[i, 0] + chances[i, 1] + chances[i, 2] + chances[i, 3]
-            if going == 0:
-                sums[ENDS + max_rank(states[i])] += masses[i]
+                    afters[i] = slide(boards[i], U(direction), across, down, rows, cols)
+                for i in range(found):  # a move adds its reward to the potential
+                    gained = potential(afters[i], rows * cols) - potential(boards[i], rows * cols)
+                    sums[REWARD] += carried[i] * np.float64(gained)
+                    sums[MOVES] += carried[i]
+                if symmetric:
+                    for i in range(found):
+                        afters[i] = smallest(afters[i], rows, cols)
+                deal(afters, carried, found, edges)
+            for i in range(begin, begin + size):
+                going = chances[i, 0] + chances[i, 1] + chances[i, 2] + chances[i, 3]
+                if going == 0:
+                    sums[ENDS + max_rank(states[i])] += masses[i]
+
+    return move_on
 
 
-def spawn_on(afters: Words, masses: Floats, rank: U, weight: float, edges: Any) -> None:
-    """Carry the probabilities of afterstates to the states that a tile of this rank makes."""
-    boards, empty = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
-    states, sources = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint32)
-    share, carried = np.empty(BLOCK), np.empty(BLOCK)
-    for begin in range(0, len(afters), BLOCK):
-        size = min(BLOCK, len(afters) - begin)
-        left = open_block(afters, begin, size, boards, empty, ROWS, COLS)
-        for i in range(size):
-            sources[i] = i
-            share[i] = masses[begin + i] * weight / np.float64(count(empty[i]))
-        while left > 0:
-            for i in range(U(left)):
-                states[i] = boards[i] | ((empty[i] & (U(0) - empty[i])) * rank)
-                carried[i] = share[sources[i]]
-            if SYMMETRIC:
+def spawn_on_kernel(rows: int, cols: int, symmetric: bool) -> Callable[..., None]:
+    """The kernel that carries probabilities from afterstates to states."""
+
+    @kernel(types.void(WORDS, FLOATS, types.uint64, types.float64, EDGES))
+    def spawn_on(afters: Words, masses: Floats, rank: U, weight: float, edges: Any) -> None:
+        """Carry the probabilities of afterstates to the states that a tile of this rank makes."""
+        boards, empty = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+        states, sources = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint32)
+        share, carried = np.empty(BLOCK), np.empty(BLOCK)
+        for begin in range(0, len(afters), BLOCK):
+            size = min(BLOCK, len(afters) - begin)
+            left = open_block(afters, begin, size, boards, empty, rows, cols)
+            for i in range(size):
+                sources[i] = i
+                share[i] = masses[begin + i] * weight / np.float64(count(empty[i]))
+            while left > 0:
                 for i in range(U(left)):
-                    states[i] = smallest(states[i], ROWS, COLS)
-            deal(states, carried, left, edges)
-            left = next_cells(boards, empty, sources, left)
+                    states[i] = boards[i] | ((empty[i] & (U(0) - empty[i])) * rank)
+                    carried[i] = share[sources[i]]
+                if symmetric:
+                    for i in range(U(left)):
+                        states[i] = smallest(states[i], rows, cols)
+                deal(states, carried, left, edges)
+                left = next_cells(boards, empty, sources, left)
+
+    return spawn_on
 
 
+@kernel(types.int64(WORDS, FLOATS, CROWD))
 def gather(keys: Words, masses: Floats, crowd: Any) -> int:
     """Add probabilities to boards, which are new to the crowd or not, until it is too full.
 
@@ -181,19 +198,18 @@ def gather(keys: Words, masses: Floats, crowd: Any) -> int:
     return len(keys)
 
 
+class WalkKernels(NamedTuple):
+    """The kernels of a walk on one board."""
+
+    move_on: Callable[..., None]
+    spawn_on: Callable[..., None]
+
+
 @cache
-def walk_kernels(rows: int, cols: int, symmetric: bool) -> tuple[Callable[..., Any], ...]:
-    """`move_on`, `spawn_on` and `gather` for a board."""
-    words, floats, slides = types.uint64[::1], types.float64[::1], types.uint32[::1]
-    crowd, edges = numba.typeof(new_crowd(1)), numba.typeof(new_edges(1))
-    name = f"{rows}x{cols}.{'symmetric' if symmetric else 'raw'}"
-    kernels = Kernels(name, ROWS=rows, COLS=cols, SYMMETRIC=symmetric)
-    move = types.void(words, floats, types.float64[:, ::1], slides, slides, edges, floats)
-    spawn = types.void(words, floats, types.uint64, types.float64, edges)
-    return (
-        kernels.add(move_on, move),
-        kernels.add(spawn_on, spawn),
-        Kernels("any").add(gather, types.int64(words, floats, crowd)),
+def walk_kernels(rows: int, cols: int, symmetric: bool) -> WalkKernels:
+    """The kernels for a board, and for players that play all images of a board alike or not."""
+    return WalkKernels(
+        move_on_kernel(rows, cols, symmetric), spawn_on_kernel(rows, cols, symmetric)
     )
 
 
@@ -209,9 +225,15 @@ class Layer(NamedTuple):
 
 
 @dataclass
-class Exact:
-    """What becomes of the games of a player, exactly."""
+class ExactValue(Tabular):
+    """What becomes of the games of a player, exactly: no games, no sample.
 
+    >>> found = exact_value("corner", "2x2")
+    >>> round(found.reach[16], 4), found.boards
+    (0.2355, 218)
+    """
+
+    player: str = ""
     value: float = 0.0
     """The mean score."""
     moves: float = 0.0
@@ -220,6 +242,29 @@ class Exact:
     """How many different boards its games come to."""
     ends: dict[int, float] = field(default_factory=dict)
     """How likely each tile is to be the largest at the end."""
+    optimal_value: float | None = None
+    """The mean score of perfect play; None if the board is not solved."""
+
+    @property
+    def regret(self) -> float | None:
+        """How much perfect play scores more; None if the board is not solved."""
+        return None if self.optimal_value is None else self.optimal_value - self.value
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all figures as plain values."""
+        return {
+            "value": self.value,
+            "optimal_value": self.optimal_value,
+            "regret": self.regret,
+            "moves": self.moves,
+            "reach": {str(tile): chance for tile, chance in self.reach.items()},
+            "boards": self.boards,
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the main figures in one row."""
+        names = ("player", "value", "optimal_value", "regret", "moves", "boards")
+        return [{name: getattr(self, name) for name in names}]
 
     @property
     def reach(self) -> dict[int, float]:
@@ -240,7 +285,7 @@ def check_exact(player: Player) -> None:
 
 def evaluate_policy(
     player: Player, *, threads: int | None = None, visit: Visit = lambda layer: None
-) -> Exact:
+) -> ExactValue:
     """The exact mean score of a player on its board.
 
     A player that draws, or looks at the clock, is refused with a `PlayerError`. `visit` is called
@@ -248,7 +293,7 @@ def evaluate_policy(
     """
     workers = checked_threads(threads)
     check_exact(player)
-    exact = Exact()
+    exact = ExactValue(player.spec)
     with ThreadPoolExecutor(workers) as pool:
         walk = Walk(player, pool)
         while walk.ages:
@@ -262,13 +307,48 @@ def evaluate_policy(
     return exact
 
 
+def exact_value(
+    player: PlayerLike,
+    board: str | Rules | None = None,
+    *,
+    p4: float | None = None,
+    table: Table | str | bool = True,
+    threads: int | None = None,
+    visit: Visit = lambda layer: None,
+) -> ExactValue:
+    """Return the exact mean score of a player and its distance from perfect play, without games.
+
+    The player is a spec, a `Player` or a function (`lab2048.player`); its moves, or their chances,
+    must depend on the board alone. `table` is what to compare with: a `Table`, the name of one,
+    True for that of the board if it is solved or small, False for none. `visit` is called with
+    every `Layer` of boards that its games come to, youngest first.
+
+    >>> found = exact_value("greedy", "2x2")
+    >>> round(found.value, 3), round(found.regret, 3)
+    (26.793, 40.171)
+    """
+    usual = player.rules if isinstance(player, Player) else "4x4"
+    entrant = make_player(player, board or usual, p4=p4)
+    check_exact(entrant)
+    found = evaluate_policy(entrant, threads=threads, visit=visit)
+    if table is not False:
+        problem = Problem.of(entrant.rules)
+        name = table if isinstance(table, str) else None
+        known = table if isinstance(table, Table) else table_for(problem, name)
+        if known is not None:
+            found.optimal_value = known.start_value["start"]
+            if known is not table:
+                known.close()
+    return found
+
+
 class Walk:
     """The boards that games of a player come to, age by age."""
 
     def __init__(self, player: Player, pool: ThreadPoolExecutor) -> None:
         self.player, self.rules, self._pool = player, player.rules, pool
         kernels = walk_kernels(self.rules.rows, self.rules.cols, player.symmetric)
-        self._move_on, self._spawn_on, self._gather = kernels
+        self._move_on, self._spawn_on = kernels
         self._slides = table(self.rules.cols), table(self.rules.rows)
         self._tiles = [(1, 1 - self.rules.p4), (2, self.rules.p4)]
         self.sums = np.zeros(ENDS + 16)
@@ -349,12 +429,12 @@ class Walk:
 
     def _add(self, keys: Words, masses: Floats, crowd: Crowd) -> Crowd:
         """The crowd with more boards, or if they do not fit a larger one."""
-        done = self._gather(keys, masses, crowd)
+        done = gather(keys, masses, crowd)
         while done < len(keys):
             larger = new_crowd(4 * int(crowd.size[0]))
-            self._gather(*crowd.boards(), larger)
+            gather(*crowd.boards(), larger)
             crowd = larger
-            done += self._gather(keys[done:], masses[done:], crowd)
+            done += gather(keys[done:], masses[done:], crowd)
         return crowd
 
     def _none(self) -> list[Crowd]:

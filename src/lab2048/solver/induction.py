@@ -4,11 +4,12 @@ With V the value of a state and W that of an afterstate (`after_value`),
 
     W(x) = the mean of V over the spawns on x          V(s) = max over moves of r + gamma * W(x)
 
-for the expected score; the worst case has the least V in place of the mean; the chance to make a
-tile has r = 0 and W = 1 on an afterstate that holds it. A terminal state is worth 0.
+for the expected score; `lab2048.solver.objective` says what other objectives vary. A terminal state
+is worth 0.
 
 A move's reward is what it adds to the board's `potential` M, so what is looked up for each move is
-one number of its afterstate: A(x) = M(x) + gamma * W(x), and V(s) = max A(x) - M(s).
+one number of its afterstate: A(x) = points * M(x) + gamma * W(x) + per_move, and
+V(s) = max A(x) - points * M(s).
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from functools import cache, partial
 
 import numpy as np
 
-from lab2048.board import Words, all_cells, count, occupied
-from lab2048.jit import U, fragment, kernel, note
-from lab2048.solve.crew import Crew
-from lab2048.solve.expand import BLOCK, Sources, next_cells, open_block, potential, smallest
-from lab2048.solve.keys import Floats, Index, cut, fill, find, region_shift
-from lab2048.solve.layers import Mover
-from lab2048.solve.problem import Problem
+from lab2048.engine.arrays import Floats, Words
+from lab2048.engine.jit import U, fragment, kernel, note
+from lab2048.engine.packed import all_cells, count, occupied, potential, smallest
+from lab2048.solver.enumeration import Mover
+from lab2048.solver.keys import Index, cut, fill, find, region_shift
+from lab2048.solver.problem import Problem
+from lab2048.solver.successors import BLOCK, Sources, next_cells, open_block
+from lab2048.solver.threads import Crew
 
 
 @fragment
@@ -56,12 +58,13 @@ def value_afters_kernel(rows: int, cols: int) -> Callable[..., int]:
 
         `two` and `four` are the indexes of the states 2 and 4 older, `rule` is `Problem.rule`.
         """
-        p4, gamma, worst, scored = rule[0], rule[1], rule[2], rule[3]
+        p4, gamma, points, per_move = rule[0], rule[1], rule[3], rule[4]
+        worst, mixed = rule[2] == 1, 0 < rule[2] < 1
         two_values, four_values = two.view(np.float64), four.view(np.float64)
         boards, empty = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
         states, sources = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint32)
         found, total = np.empty(BLOCK, np.float64), np.empty(BLOCK, np.float64)
-        missed = np.empty(BLOCK, np.int64)
+        missed, least = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.float64)
         lost = 0
         for start in range(0, len(keys), BLOCK):
             size = min(BLOCK, len(keys) - start)
@@ -69,25 +72,33 @@ def value_afters_kernel(rows: int, cols: int) -> Callable[..., int]:
             for i in range(size):
                 sources[i] = i
                 total[i] = np.inf if worst else 0.0
+                least[i] = np.inf
             while left > 0:
                 if p4 < 1:
                     for i in range(left):
                         tile = empty[i] & (U(0) - empty[i])
                         states[i] = smallest(boards[i] | tile, rows, cols)
-                    lost += find(states, 0, left, two, two_values, found, missed)
+                    lost += find(states, 0, left, two, two_values, found, missed, 0.0)
                     add_up(total, sources, found, left, -1.0 if worst else 1 - p4)
+                    if mixed:
+                        add_up(least, sources, found, left, -1.0)
                 if p4 > 0:
                     for i in range(left):
                         tile = empty[i] & (U(0) - empty[i])
                         states[i] = smallest(boards[i] | (tile << U(1)), rows, cols)
-                    lost += find(states, 0, left, four, four_values, found, missed)
+                    lost += find(states, 0, left, four, four_values, found, missed, 0.0)
                     add_up(total, sources, found, left, -1.0 if worst else p4)
+                    if mixed:
+                        add_up(least, sources, found, left, -1.0)
                 left = next_cells(boards, empty, sources, left)
             for i in range(U(size)):
                 key = keys[U(start) + i]
                 cells = count(~occupied(key) & all_cells(rows, cols))
                 mean = total[i] if worst else total[i] / np.float64(cells)
-                out[U(start) + i] = scored * np.float64(potential(key, rows * cols)) + gamma * mean
+                if mixed:
+                    mean += rule[2] * (least[i] - mean)
+                score = points * np.float64(potential(key, rows * cols))
+                out[U(start) + i] = score + gamma * mean + per_move
         fill(keys, out, index, begin)
         return lost
 
@@ -118,19 +129,19 @@ def value_states_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
         `edges` and `sources` are the states' moves, `afters` is the index of A. Returns how many
         afterstates were not found, and how many states have no move.
         """
-        values, scored = afters.view(np.float64), rule[3]
+        values, points, won = afters.view(np.float64), rule[3], rule[5]
         found, missed = np.empty(BLOCK, np.float64), np.empty(BLOCK, np.int64)
         out[:] = -1.0  # no move yet
         lost = 0
         for start in range(0, len(edges), BLOCK):
             size = min(BLOCK, len(edges) - start)
-            lost += find(edges, start, size, afters, values, found, missed)
+            lost += find(edges, start, size, afters, values, found, missed, won)
             for i in range(size):
                 source = sources[U(start + i)]
                 out[source] = max(out[source], found[i])
         terminals = 0
         for i in range(len(keys)):
-            best = out[i] - scored * np.float64(potential(keys[i], cells))
+            best = out[i] - points * np.float64(potential(keys[i], cells))
             terminals += int(out[i] < 0)
             out[i] = best if out[i] >= 0 else 0.0
         fill(keys, out, index, begin)
@@ -156,7 +167,7 @@ class Induction:
         self._two, self._four, self._next = (Index(rules.cells) for _ in range(3))
 
     def go_on_from(self, older: tuple[Words, Floats], oldest: tuple[Words, Floats]) -> None:
-        """Take up the work below the layers 2 and 4 older, given by their keys and values."""
+        """Resume below the layers 2 and 4 older, given by their keys and values."""
         for index, (keys, values) in ((self._two, older), (self._four, oldest)):
             (begin,) = index.share_out([len(keys)])
             fill(keys, values, index.words, begin)

@@ -1,8 +1,8 @@
 """Make a table: enumerate the layers, value them, and keep both safe on the way.
 
-The work is done by a `Crew`, which compresses, reads and writes along with it. Every few seconds
-what has been written is brought to the disk and then counted in the record of the work. A run that
-was cut off is taken up there, and ends with the same bytes.
+The work is done by an `Executor`, here or on a cluster. Every few seconds what has been written is
+brought to the disk and then counted in the record of the work. A run that was cut off is resumed
+there, and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -14,40 +14,29 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from lab2048.board import Words
+from lab2048.engine.arrays import Words
 from lab2048.game import Board
+from lab2048.game.notation import checked_threads, short
 from lab2048.home import locked
-from lab2048.notation import checked_threads, short
-from lab2048.solve.crew import Crew
-from lab2048.solve.keys import Floats
-from lab2048.solve.layers import Enumeration, Mover, afterstates
-from lab2048.solve.making import (
-    AHEAD,
-    HARDLY_BEGUN,
-    KeyWriter,
-    LayerReader,
-    Packed,
-    PackedLayer,
-    Record,
-    ValueWriter,
+from lab2048.solver.enumeration import Mover
+from lab2048.solver.executor import (
+    Executor,
+    Layers,
+    Progress,
+    Step,
+    ThreadExecutor,
+    kept_or_found,
 )
-from lab2048.solve.manifest import (
-    check_files,
-    check_identity,
-    description,
-    is_whole,
-    load_manifest,
-)
-from lab2048.solve.problem import Problem, start_values
-from lab2048.solve.store import (
+from lab2048.solver.existing_table import existing_table, remove_unusable
+from lab2048.solver.key_file import KeyFile
+from lab2048.solver.manifest import check_files, check_identity, description
+from lab2048.solver.problem import Problem, start_values
+from lab2048.solver.table_files import (
     BLOCK_HEAD,
     BLOCKS,
     FORMAT,
@@ -57,44 +46,34 @@ from lab2048.solve.store import (
     MANIFEST,
     RUN,
     VALUES,
-    KeyFile,
     TableError,
-    ValueFile,
     age_of,
     blocks_of,
     check_folder,
     checked_kind,
     clear_away,
     default_folder,
-    discard_older,
     expanded,
-    joined,
     sync,
     write_json,
 )
-from lab2048.solve.values import Induction
-
-
-class Step(NamedTuple):
-    """What `make_table` tells about its progress after each layer."""
-
-    stage: str
-    """`enumerate`, `values`, or `check`: what is in the files is compared with what was written."""
-    age: int
-    layer: int
-    """How many states have this age."""
-    done: int
-    """States of all ages that this stage has done."""
-    total: int | None
-    """Of how many, if that is known by now."""
-
-
-Progress = Callable[[Step], object]
+from lab2048.solver.table_writer import (
+    AHEAD,
+    HARDLY_BEGUN,
+    KeyWriter,
+    LayerReader,
+    Packed,
+    Record,
+)
+from lab2048.solver.threads import Crew
+from lab2048.solver.value_file import ValueFile
+from lab2048.solver.value_writer import ValueWriter
 
 AT_ONCE = 64
 """Layers that are checked between two looks at whether to stop."""
-LAST_START = 2
-"""The last layer that holds starts: two 4s."""
+
+MakeExecutor = Callable[[Problem, Path, Crew], Executor]
+"""An executor's class, or a function that makes one."""
 
 
 def make_table(
@@ -105,13 +84,21 @@ def make_table(
     keep: str = "table",
     threads: int | None = None,
     progress: Progress = lambda step: None,
-    job: Callable[..., Job] | None = None,
+    executor: MakeExecutor = ThreadExecutor,
+    replace: bool = False,
 ) -> dict[str, Any]:
     """Solve a problem into a folder and describe the result, as `lab2048 solve --json` does.
 
     The name of a board stands for its usual problem. What is already there is used: a finished
     table is only described, a started one is finished. If another process is at work on it, this
-    one waits for its end. It is a `Job` for this machine unless another is given.
+    one waits for its end. The work is done by threads of this machine unless another `executor` is
+    given, such as `functools.partial(RayExecutor, team=team)`. A table that cannot be used, of
+    another format or damaged, is a `TableError`, unless `replace` says to remove it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     make_table("2x2", Path(folder) / "mine", keep="summary")["states"]
+    110
     """
     if not isinstance(problem, Problem):
         problem = Problem.of(problem)
@@ -122,13 +109,10 @@ def make_table(
     path = default_folder(problem, values) if folder is None else expanded(folder)
     identity = {**problem.as_json(), "values": values}
     check_folder(path)
+    if replace:
+        remove_unusable(path, identity)
     with locked(path / LOCK, f"the table in {path}", TableError, wait=True):
-        discard_older(path, identity)
-        manifest = load_manifest(path)
-        if manifest is not None:
-            check_identity(path, manifest, identity)
-            if not is_whole(path, manifest):
-                manifest = None
+        manifest = existing_table(path, identity)
         if manifest is None or (manifest["keep"] == "summary" and keep == "table"):
             with _told_when_full(path), _stopped_between_layers() as look, Crew(workers) as crew:
                 (path / MANIFEST).unlink(missing_ok=True)
@@ -137,7 +121,7 @@ def make_table(
                     progress(step)
                     look()
 
-                manifest = (job or Job)(problem, path, identity, keep, crew).run(tell)
+                manifest = Job(executor(problem, path, crew), values, keep).run(tell)
         clear_away(path)
         if manifest["keep"] == "summary":
             for name in (KEYS, BLOCKS, VALUES):
@@ -184,73 +168,54 @@ def _stopped_between_layers() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, before)
 
 
-class Layers(NamedTuple):
-    """An enumeration: how to take it up at an age, and the layers from there on."""
-
-    go_on_from: Callable[[int, Words, Words], None]
-    """With an age, and the afterstates of the two ages before it."""
-    packed: Iterator[Packed]
-
-
 class Job:
     """One table in the making."""
 
     def __init__(
-        self, problem: Problem, path: Path, identity: dict[str, Any], keep: str, crew: Crew
+        self,
+        executor: Executor,
+        values: str = "float64",
+        keep: str = "table",
+        *,
+        is_last: Callable[[Packed], bool] = lambda layer: False,
     ) -> None:
-        self.problem, self.path, self.keep, self.crew = problem, path, keep, crew
-        self.identity = identity
-        self.record = Record(path, identity)
-        check_identity(path, self.record.data, identity)
-        self._mover = Mover(problem)
+        """Make the table of an executor's problem in its folder, or the layers up to the last."""
+        self.executor, self.keep, self._is_last = executor, keep, is_last
+        self.problem, self.path, self.crew = executor.problem, executor.folder, executor.crew
+        self.identity = {**self.problem.as_json(), "values": values}
+        self.record = Record(self.path, self.identity)
+        check_identity(self.path, self.record.data, self.identity)
 
     def run(self, progress: Progress) -> dict[str, Any]:
-        """Do all that is left to do; the manifest of the table."""
-        # kernels are compiled before the clock starts
-        Enumeration(self.problem, self.crew)
-        Induction(self.problem, self.crew)
-        self.record.enter("enumerate")
-        self._check_taken_up(progress)
-        if not self.record.data["enumerated"]:
-            self.enumerate_all(progress)
-        self.record.enter("values")
-        self._value(progress)
+        """Do everything that is left; the manifest of the table."""
+        self.start(progress)
+        self.enumerate(progress)
+        with self.value_files() as (reader, writer):
+            self.value(reader, writer, progress)
         return self.finish(progress)
 
     # -- the stages ------------------------------------------------------------------------------
 
-    def enumerate_all(self, progress: Progress) -> None:
-        """Write the keys of all layers."""
-        self.enumerate(self.by_threads(), progress)
+    def start(self, progress: Progress) -> None:
+        """Get ready, start the clock, and check what an earlier run has written."""
+        self.executor.prepare()
+        self.record.enter("enumerate")
+        if self.record.is_new:  # from now on nobody takes the files for remains of another table
+            self.record.commit()
+        self._check_taken_up(progress)
 
-    def is_last(self, layer: Packed) -> bool:
-        """Whether to end with a layer, though more may follow."""
-        return False
+    def enumerate(self, progress: Progress) -> None:
+        """Write the keys of all layers that are left, youngest first."""
+        while not self.record.data["enumerated"]:
+            self._write_keys(self.executor.layers(self.record.data["states"]), progress)
 
-    def by_threads(self) -> Layers:
-        """The enumeration by the crew."""
-        layers = Enumeration(self.problem, self.crew)
-        return Layers(layers.go_on_from, (PackedLayer(layer, self.crew) for layer in layers))
-
-    def enumerate(
-        self,
-        layers: Layers,
-        progress: Progress,
-        until: Callable[[Packed], bool] = lambda layer: False,
-    ) -> None:
-        """Write the keys of layers, youngest first, up to one after which another goes on."""
+    def _write_keys(self, layers: Layers, progress: Progress) -> None:
+        """Write the keys of layers, up to one after which the executor hands over."""
         data = self.record.data
         writer = KeyWriter(self.record)
         try:
             if data["states"]:
-                reader = LayerReader(self.record)
-                number = len(data["states"])
-                younger, youngest = (
-                    self.or_again(reader.afters(n), reader.keys.layer(n))
-                    for n in (number - 1, number - 2)
-                )
-                reader.close()
-                layers.go_on_from(age_of(number), younger, youngest)
+                layers.go_on_from(age_of(len(data["states"])), *self._two_youngest())
             done, finished = sum(data["states"]), True
             packing: deque[Packed] = deque()
             try:
@@ -260,9 +225,9 @@ class Job:
                         writer.write(packing.popleft())
                     done += layer.states
                     progress(Step("enumerate", layer.age, layer.states, done, None))
-                    if self.is_last(layer):
+                    if self._is_last(layer):
                         break
-                    if until(layer):
+                    if layers.hands_over(layer):
                         finished = False
                         break
                 while packing:
@@ -277,13 +242,26 @@ class Job:
         finally:
             writer.close()
 
-    def _value(self, progress: Progress) -> None:
-        """Write the values of all layers."""
+    def _two_youngest(self) -> list[Words]:
+        """The afterstates of the two layers that were written last, the last one first."""
+        reader, mover = LayerReader(self.record), Mover(self.problem)
+        number = len(self.record.data["states"])
+        found = [
+            kept_or_found(reader.afters(n), reader.keys.layer(n), mover)
+            for n in (number - 1, number - 2)
+        ]
+        reader.close()
+        return found
+
+    @contextmanager
+    def value_files(self) -> Iterator[tuple[LayerReader, ValueWriter]]:
+        """The files of the second stage; on leaving, what was written is committed."""
+        self.record.enter("values")
         reader = LayerReader(self.record)
         writer = ValueWriter(self.record, self.identity["values"], self.keep == "table")
         try:
             try:
-                self.value_all(reader, writer, progress)
+                yield reader, writer
                 writer.finish()
             except BaseException:
                 self.crew.stop()
@@ -294,56 +272,11 @@ class Job:
             reader.close()
             writer.close()
 
-    def value_all(self, reader: LayerReader, writer: ValueWriter, progress: Progress) -> None:
+    def value(self, reader: LayerReader, writer: ValueWriter, progress: Progress) -> None:
         """Write the values of all layers that are left, oldest first."""
-        self.value(reader, writer, 0, progress)
-
-    def value(
-        self, reader: LayerReader, writer: ValueWriter, last: int, progress: Progress
-    ) -> None:
-        """Write the values of layers, oldest first, down to one of them."""
-        data, induction = self.record.data, Induction(self.problem, self.crew)
-        starts = {board.packed for _, _, board in self.problem.starts()}
-        left = len(data["states"]) - data["valued"]
-        done, total = sum(data["states"][left:]), sum(data["states"])
-        induction.terminals = data["terminals"]
-        if data["valued"]:
-            older = [n for n in (left + 1, left) if n < len(data["states"])]
-            found = [(reader.keys.layer(n), writer.carried(n)) for n in older]
-            nothing = (np.empty(0, np.uint64), np.empty(0))
-            induction.go_on_from(found[-1], found[0] if len(found) > 1 else nothing)
-        writing: deque[Future[None]] = deque()
-        for number, states, afters in self._ahead(reader, left, last):
-            values = induction.step(states, afters)
-            known = _starts_among(states, values, starts) if number <= LAST_START else {}
-            while writing:  # one at a time, in order
-                writing.popleft().result()
-            writing.append(
-                self.crew.aside(writer.write, number, values, induction.terminals, known)
-            )
-            done += len(values)
-            progress(Step("values", age_of(number), len(values), done, total))
-        while writing:
-            writing.popleft().result()
-
-    def _ahead(
-        self, reader: LayerReader, left: int, last: int
-    ) -> Iterator[tuple[int, Words, Words]]:
-        """The layers from the oldest of those left down to the last, read in advance."""
-        coming: deque[tuple[int, list[Future[Words]], Future[Words | None]]] = deque()
-        for number in range(left - 1, last - AHEAD - 1, -1):
-            if number >= last:
-                count = reader.keys.blocks_in(number)
-                blocks = [self.crew.aside(reader.keys.block, number, n) for n in range(count)]
-                coming.append((number, blocks, self.crew.aside(reader.afters, number)))
-            if coming and (len(coming) > AHEAD or number < last):
-                first, keys, afters = coming.popleft()
-                states = joined([block.result() for block in keys])
-                yield first, states, self.or_again(afters.result(), states)
-
-    def or_again(self, afters: Words | None, states: Words) -> Words:
-        """Afterstates that were kept, or else those of the states."""
-        return afterstates(self._mover(states)[0]) if afters is None else afters
+        data = self.record.data
+        while data["valued"] < len(data["states"]):
+            self.executor.value(reader, writer, progress)
 
     # -- the end ---------------------------------------------------------------------------------
 
@@ -443,12 +376,6 @@ class Job:
             self.crew.run([partial(check, number) for number in numbers])
             done, last = sum(counts[: numbers.stop]), numbers[-1]
             progress(Step("check", age_of(last), counts[last], done, sum(counts)))
-
-
-def _starts_among(states: Words, values: Floats, starts: set[int]) -> dict[str, float]:
-    """The values of those starts that are in a layer, by their keys."""
-    keys = states.tolist()
-    return {str(key): float(values[place]) for place, key in enumerate(keys) if key in starts}
 
 
 def peak_memory() -> int | None:

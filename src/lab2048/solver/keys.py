@@ -11,6 +11,10 @@ Keys that are equal but for their `shift` low bits share a region. Neighbours am
 stay neighbours, as far as the caches are concerned, and threads that fill different regions do not
 meet. Inside a region a key lies in the line that its hash names or, if that is full, in the first
 one after it that is not; the first line follows the last, and there is always room.
+
+NumPy sorts the keys. The rest is written out: `np.unique` is 17 times slower on uint64 than to sort
+and drop equal neighbours, and Numba's typed dictionary can be neither filled by several threads nor
+laid out by cache lines.
 """
 
 from __future__ import annotations
@@ -18,16 +22,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.board import GOLDEN, LOW_HALF, Words
-from lab2048.intrinsics import lowest_bit, match_four, prefetch
-from lab2048.jit import U, fragment, kernel
-from lab2048.solve.expand import BLOCK, WIN
-
-Floats = NDArray[np.float64]
-
-Counts = NDArray[np.int64]
+from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.intrinsics import lowest_bit, match_four, prefetch
+from lab2048.engine.jit import U, fragment, kernel
+from lab2048.engine.packed import GOLDEN, LOW_HALF
+from lab2048.solver.successors import BLOCK, WIN
 
 SIEVE_BITS = 16
 SIEVE = 1 << SIEVE_BITS
@@ -45,7 +45,7 @@ FIRST = LINE + REGIONS
 
 @fragment
 def sift(keys: Words, size: int, seen: Words, out: Words) -> int:
-    """Copy keys without most of the repeated ones and without any `WIN`; how many are left.
+    """Copy keys, most duplicates and every `WIN` left out; return the number copied.
 
     `seen` remembers one key for each hash; it has SIEVE places. `out` may be `keys`.
     """
@@ -61,7 +61,7 @@ def sift(keys: Words, size: int, seen: Words, out: Words) -> int:
 
 @kernel("int64(uint64[::1], int64, uint64)")
 def below(keys: Words, size: int, bound: U) -> int:
-    """How many of the first `size` keys, which are sorted, are below a bound."""
+    """Return the number of keys below a bound among the first `size`, which are sorted."""
     low, high = 0, size
     while low < high:
         middle = (low + high) >> 1
@@ -73,13 +73,13 @@ def below(keys: Words, size: int, bound: U) -> int:
 
 
 def region_shift(cells: int) -> U:
-    """How many low bits of a key do not matter for which region of an index it belongs to."""
+    """The number of low bits of a key that do not decide its region of an index."""
     return U(max(0, 4 * cells - REGION_BITS))
 
 
 @kernel("void(uint64[:, ::1], int64[::1], uint64, int64[:, ::1])")
 def cut(lists: Words, sizes: Counts, shift: U, places: Counts) -> None:
-    """Find where to cut sorted lists into parts of equal size, as nearly as can be.
+    """Find where to cut sorted lists into parts of nearly equal size.
 
     Part p has, of each list, the keys from places[p] up to, but without, places[p + 1]; the places
     of all lists are counted from the first key of the first. No region of an index is cut in two.
@@ -156,12 +156,12 @@ def merge_runs(flat: Words, places: Counts, out: Words, spare: Words) -> int:
 
 
 def lines_for(keys: int) -> int:
-    """How many lines are enough for the regions of so many keys, however they fall."""
+    """The number of lines that suffice for the regions of any `keys` keys."""
     return min(keys, REGIONS) + keys // 2
 
 
 class Index:
-    """The memory of an index, which may serve for one layer after the other."""
+    """The memory of an index, reused for one layer after the other."""
 
     def __init__(self, cells: int) -> None:
         self.shift = region_shift(cells)
@@ -169,7 +169,7 @@ class Index:
         self.reserve(0)
 
     def reserve(self, lines: int) -> None:
-        """Forget everything and make room for so many lines of regions."""
+        """Forget everything and make room for `lines` lines of regions."""
         size = FIRST + LINE * lines
         if len(self.words) < size:
             room = np.empty(size * 5 // 4 + LINE, np.uint64)
@@ -178,7 +178,7 @@ class Index:
         self.words[4] = self.shift
 
     def share_out(self, counts: Sequence[int]) -> list[U]:
-        """Make room for several lots of keys; the word where each begins."""
+        """Make room for several lots of keys; return the word where each begins."""
         lines = [lines_for(count) for count in counts]
         self.reserve(sum(lines))
         return [U(FIRST + LINE * sum(lines[:lot])) for lot in range(len(lines))]
@@ -223,7 +223,7 @@ def line_after(line: U, head: U) -> U:
 
 @fragment
 def keys_in(line: U, words: Words) -> U:
-    """How many keys a line has: they come before the free places."""
+    """The number of keys in a line; they come before the free places."""
     return lowest_bit(match_four(words, line, U(0)) | U(16))
 
 
@@ -271,11 +271,12 @@ def find(
     floats: Floats,
     out: Floats,
     missed: Counts,
+    won: float,
 ) -> int:
     """The values of keys[start : start + size], at most `BLOCK`; how many are not in the index.
 
     First where each key is to be looked for, so that the memory may be on its way; then what is in
-    its own line, without a branch; then those that are elsewhere. A `WIN` is worth 1.
+    its own line, without a branch; then those that are elsewhere. A `WIN` is worth `won`.
     """
     lines = np.empty(BLOCK, np.uint64)
     for i in range(U(size)):
@@ -292,7 +293,7 @@ def find(
     for m in range(missing):
         key = keys[start + missed[m]]
         if key == WIN:
-            out[missed[m]] = 1.0
+            out[missed[m]] = won
             continue
         head, line = head_of(key, words), lines[missed[m]]
         match = U(0)

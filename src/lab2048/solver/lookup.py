@@ -12,11 +12,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.board import Table as Slides
-from lab2048.board import Words, age, all_cells, count, occupied, slide
-from lab2048.jit import U, fragment, kernel
-from lab2048.solve.expand import BLOCK, next_cells, open_block, potential, smallest
-from lab2048.solve.keys import REGIONS, Floats, region_shift
+from lab2048.engine.arrays import Floats, Words
+from lab2048.engine.jit import U, fragment, kernel
+from lab2048.engine.packed import Table as Slides
+from lab2048.engine.packed import age, all_cells, count, occupied, potential, slide, smallest
+from lab2048.solver.keys import REGIONS, region_shift
+from lab2048.solver.successors import BLOCK, next_cells, open_block
 
 Starts = NDArray[np.uint32]
 Ages = NDArray[np.int64]

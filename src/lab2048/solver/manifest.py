@@ -12,9 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lab2048.notation import short, whole
-from lab2048.solve.problem import START_KINDS, Problem
-from lab2048.solve.store import (
+from lab2048.game.notation import short, whole
+from lab2048.solver.objective import UnknownObjectiveError
+from lab2048.solver.problem import START_KINDS, Problem
+from lab2048.solver.table_files import (
+    AGAIN,
     BLOCK_HEAD,
     BLOCKS,
     FORMAT,
@@ -24,6 +26,7 @@ from lab2048.solve.store import (
     PROGRESS,
     RUN,
     VALUES,
+    OtherTableError,
     TableError,
     age_of,
     blocks_of,
@@ -66,13 +69,35 @@ def check_format(folder: Path, found: dict[str, Any]) -> None:
         )
 
 
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a finished table, or a `TableError`."""
+    if not folder.is_dir():
+        raise TableError(f"there is no table in {folder}")
+    manifest = load_manifest(folder)
+    if manifest is None:
+        if (folder / PROGRESS).exists():
+            raise TableError(f"the table in {folder} is unfinished; solve it again to finish it")
+        raise TableError(f"{folder} is not a table: it has no {MANIFEST}")
+    check_format(folder, manifest)
+    return manifest
+
+
+def checked_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a finished table whose files are all there, or a `TableError`."""
+    manifest = read_manifest(folder)
+    if manifest["keep"] != "table":
+        raise TableError(f"only a summary of {folder.name} was kept; solve it with --keep table")
+    check_files(folder, manifest)
+    return manifest
+
+
 def check_identity(folder: Path, found: dict[str, Any], identity: dict[str, Any]) -> None:
-    """A `TableError` unless what is in a folder is what is asked for."""
-    for name, value in {"format": FORMAT, **identity}.items():
+    """An `OtherTableError` unless what is in a folder is what is asked for."""
+    for name, value in identity.items():
         if found.get(name) != value:
             other = found.get(name)
             shown = other if isinstance(other, str) and len(other) < LONG else short(other)
-            raise TableError(
+            raise OtherTableError(
                 f"{folder} is the folder of another table: its {name} is {shown}, "
                 f"not {value}; choose another with --out"
             )
@@ -84,22 +109,14 @@ def check_files(folder: Path, manifest: dict[str, Any]) -> None:
         try:
             size = (folder / name).stat().st_size
         except FileNotFoundError:
-            raise TableError(f"{folder / name} is missing; solve the table again") from None
+            raise TableError(f"{folder / name} is missing; {AGAIN}") from None
         if size != wanted["bytes"]:
             raise TableError(
-                f"{folder / name} has {size:,} bytes, not {wanted['bytes']:,}: it is damaged"
+                f"{folder / name} has {size:,} bytes, not {wanted['bytes']:,}: it is damaged; "
+                f"{AGAIN}"
             )
         if "crc" in wanted and zlib.crc32((folder / name).read_bytes()) != wanted["crc"]:
-            raise TableError(f"{folder / name} is damaged: its checksum is wrong")
-
-
-def is_whole(folder: Path, manifest: dict[str, Any]) -> bool:
-    """Whether all files of a finished table are there, as long as they should be."""
-    try:
-        check_files(folder, manifest)
-    except TableError:
-        return False
-    return True
+            raise TableError(f"{folder / name} is damaged: its checksum is wrong; {AGAIN}")
 
 
 def description(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -146,9 +163,9 @@ def _checked(path: Path, found: dict[str, Any], check: Callable[[dict[str, Any]]
     try:
         check(found)
     except _FieldError as error:
-        raise TableError(
-            f"{path} is damaged: {error}; remove its folder and solve the board again"
-        ) from None
+        raise TableError(f"{path} is damaged: {error}; {AGAIN}") from None
+    except UnknownObjectiveError as error:
+        raise OtherTableError(f"{path} names no objective that is known here: {error}") from None
 
 
 def _require(fine: bool, name: str, wanted: str) -> None:
@@ -212,6 +229,8 @@ def _check_problem(found: dict[str, Any]) -> None:
     _require(found["values"] in KINDS, "values", " or ".join(KINDS))
     try:
         problem = Problem.from_json(found)
+    except UnknownObjectiveError:
+        raise
     except ValueError as error:
         raise _FieldError(str(error)) from None
     same = all(found[name] == value for name, value in problem.as_json().items())

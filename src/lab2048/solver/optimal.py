@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 
-from lab2048.home import say, temporary_folder
-from lab2048.player import Floats, Player, PlayerError, Words, option, ties_option
-from lab2048.solve.problem import ON_THE_FLY, Problem
-from lab2048.solve.store import default_folder, tables_folder
-from lab2048.solve.table import Table, find_table, open_table
+from lab2048.engine.arrays import Floats, Words
+from lab2048.players.player import Player, PlayerError, option, ties_option
+from lab2048.solver.problem import Problem
+from lab2048.solver.table import Table
+from lab2048.solver.tables import ensure_table
 
 OBJECTIVES = "score, worst-case or reach:TILE"
 
@@ -38,7 +35,7 @@ class Optimal(Player):
             problem = Problem.of(self.rules, objective=self.objective)
         except ValueError as error:
             raise PlayerError(str(error)) from None
-        object.__setattr__(self, "table", table_of(problem))
+        object.__setattr__(self, "table", ensure_table(problem))
 
     @property
     def symmetric(self) -> bool:
@@ -62,30 +59,3 @@ def even_out(q: Floats, tolerance: Callable[[Floats], Floats]) -> Floats:
     """The values of moves, with those that count as equally good as the best made equal to it."""
     best = np.max(np.where(np.isnan(q), -np.inf, q), axis=1, keepdims=True)
     return np.where(best - q <= tolerance(best), best, q)
-
-
-def table_of(problem: Problem) -> Table:
-    """The table of a problem in the data folder; of a small board it is made if it has to be."""
-    if find_table(problem) is None and problem.rules.cells <= ON_THE_FLY:
-        from lab2048.solve.solver import make_table
-
-        return made_table(problem, partial(make_table, problem))
-    return open_table(problem)
-
-
-def made_table(problem: Problem, make: Callable[[Path], object]) -> Table:
-    """A table that is made now, by a function that is given its folder.
-
-    If the data folder cannot be written to, that of a small board is made in a temporary one.
-    """
-    folder = default_folder(problem)
-    try:
-        make(folder)
-    except OSError as error:
-        if problem.rules.cells > ON_THE_FLY:
-            raise
-        why = os.strerror(error.errno) if error.errno else error
-        say(f"cannot keep the table {problem.name} in {tables_folder()}: {why}")
-        folder = temporary_folder("tables") / problem.name
-        make(folder)
-    return open_table(folder)

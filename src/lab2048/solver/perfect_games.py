@@ -7,16 +7,14 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048 import chance
-from lab2048.board import GOLDEN, Words, age, game_key, mix, slide, spawn, start_board
-from lab2048.board import Table as Slides
-from lab2048.board import table as slides
-from lab2048.jit import U, kernel
-from lab2048.solve.table import Floats, Table
-
-Counts = NDArray[np.int64]
+from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import GOLDEN, age, game_key, mix, slide, spawn, start_board
+from lab2048.engine.packed import Table as Slides
+from lab2048.engine.packed import table as slides
+from lab2048.game import randomness
+from lab2048.solver.table import Table
 
 
 @cache
@@ -80,10 +78,12 @@ def perfect_games(table: Table, games: int, seed: int) -> Iterator[Turn]:
     Those of the least age move first, so that the table's layers are needed one after the other.
     """
     rules = table.rules
-    four = np.array(chance.four_threshold(rules.p4), np.uint64)
+    four = np.array(randomness.four_threshold(rules.p4), np.uint64)
     boards, sources = np.empty(games, np.uint64), np.empty(games, np.uint64)
     made, ages = np.zeros(games, np.int64), np.empty(games, np.int64)
-    start_kernel(rules.rows, rules.cols)(U(chance.checked_seed(seed)), four, boards, ages, sources)
+    start_kernel(rules.rows, rules.cols)(
+        U(randomness.checked_seed(seed)), four, boards, ages, sources
+    )
     turn = turn_kernel(rules.rows, rules.cols)
     rng = np.random.default_rng(seed)
     present = 4

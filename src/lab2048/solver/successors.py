@@ -6,7 +6,7 @@ vector code; only where results are packed together does a loop go board by boar
 
 What comes out is canonical (`smallest`). Which moves are made does not matter here, so a vertical
 move is one of the transposed board; left and right come out of one look into a table of *pairs*
-(`board.pairs`).
+(`packed.pairs`).
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.board import (
+from lab2048.engine.arrays import Words
+from lab2048.engine.jit import U, fragment, kernel
+from lab2048.engine.packed import (
     CELLS,
     Pairs,
-    Words,
     all_cells,
-    flip,
-    mirror,
     occupied,
     pairs,
     slide_both,
+    smallest,
     transpose,
 )
-from lab2048.jit import U, fragment, kernel
 
 Sources = NDArray[np.uint32]
 
@@ -44,31 +43,9 @@ WIN = U(2**64 - 1)
 
 
 @fragment
-def smallest(board: U, rows: int, cols: int) -> U:
-    """The canonical form: `board.canonical` without the symmetry that leads to it."""
-    mirrored = mirror(board, rows, cols)
-    best = min(board, mirrored, flip(board, rows, cols), flip(mirrored, rows, cols))
-    if rows == cols:
-        turned = transpose(board, rows, cols)
-        mirrored = mirror(turned, rows, cols)
-        best = min(best, turned, mirrored, flip(turned, rows, cols), flip(mirrored, rows, cols))
-    return best
-
-
-@fragment
 def holds(board: U, rank: U) -> bool:
     """Whether some cell holds a tile of just this rank (which is not 0)."""
     return bool(occupied(board ^ (rank * CELLS)) != CELLS)
-
-
-@fragment
-def potential(board: U, cells: int) -> U:
-    """The sum of tile * (rank - 1). A move adds its reward to it, a 4 that spawns adds 4."""
-    total = U(0)
-    for cell in range(cells):
-        rank = (board >> U(4 * cell)) & U(15)
-        total += ((U(1) << rank) & ~U(1)) * (rank - U(1))
-    return total
 
 
 # -- moves ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What optimal play is like, exactly: statistics of a solved game.
+"""The chance of optimal play to visit each state, and what its moves are worth there.
 
 The chance to visit a state is carried forward through the layers: from the states to the
 afterstates of their optimal moves (moves that are equally good share it evenly), from there to the
@@ -8,99 +8,37 @@ states that spawns make. A state does not tell how many moves led to it, but
 
 where `fours` is how many 4s have spawned, so the chance is carried split up by the number of fours
 (*columns*), or, on large boards, with its first two moments. The columns are a window that moves
-along with the mean; what falls out of it is below `Survey.lost`.
+along with the mean; what falls out of it is below `Survey.lost` (lab2048.solver.survey).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.board import Words, all_cells, count, max_rank, merged, occupied
-from lab2048.jit import U, kernel
-from lab2048.notation import checked_threads
-from lab2048.solve.crew import Crew
-from lab2048.solve.expand import BLOCK, Sources, potential, smallest
-from lab2048.solve.games import perfect_games
-from lab2048.solve.keys import Counts, Floats, Index, below, fill, find, region_shift
-from lab2048.solve.layers import Mover, afterstates
-from lab2048.solve.problem import SCORE
-from lab2048.solve.store import TableError, age_of
-from lab2048.solve.table import Table
-from lab2048.solve.values import divided, value_afters_kernel
+from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import all_cells, count, max_rank, occupied, potential, smallest
+from lab2048.solver.enumeration import Mover, afterstates
+from lab2048.solver.induction import divided, value_afters_kernel
+from lab2048.solver.keys import Index, below, fill, find, region_shift
+from lab2048.solver.successors import BLOCK, Sources
+from lab2048.solver.table import Table
+from lab2048.solver.table_files import TableError, age_of
+from lab2048.solver.threads import Crew
 
 Matrix = NDArray[np.float64]
-Progress = Callable[[int, int], object]
 
-EXACT_CELLS = 9
-"""On boards of up to so many cells the number of fours is carried along exactly."""
 DEVIATIONS = 8
 """How many standard deviations of the number of fours the columns go to either side."""
+
 AT_LEAST = 10
 """And how many columns more: where 4s, or 2s, are rare, their number is not spread like a bell."""
-GAMES = 100_000
-"""Games that are played where the figures by move are not found exactly."""
-
-
-@dataclass
-class ByAge:
-    """Figures of each age, for all states of it and weighted by how often they are visited."""
-
-    age: list[int] = field(default_factory=list)
-    states: list[int] = field(default_factory=list)
-    afterstates: list[int] = field(default_factory=list)
-    visits: list[float] = field(default_factory=list)
-    """The chance that a game has this age with the player to move."""
-    gap: list[float | None] = field(default_factory=list)
-    """Mean gap, best q less worst q, over the states with a legal move."""
-    margin: list[float | None] = field(default_factory=list)
-    """Mean margin, best q less second best, over the states with two legal moves or more."""
-    visited_gap: list[float | None] = field(default_factory=list)
-    visited_margin: list[float | None] = field(default_factory=list)
-
-
-@dataclass
-class ByMove:
-    """Figures of each move number, weighted by visits: move 0 is the first."""
-
-    games: int | None = None
-    """How many games were played to find them; None if they are exact."""
-    visits: list[float] = field(default_factory=list)
-    gap: list[float | None] = field(default_factory=list)
-    margin: list[float | None] = field(default_factory=list)
-    ends: list[float] = field(default_factory=list)
-    """The chance that a game ends after so many moves."""
-
-
-@dataclass
-class Survey:
-    """Exact statistics of optimal play."""
-
-    problem: dict[str, Any]
-    value: dict[str, float | None]
-    score: dict[str, float]
-    moves: dict[str, float]
-    final_tile: dict[int, float]
-    reach: dict[int, float]
-    """The chance to make each tile from 8 on."""
-    visited_states: int
-    by_age: ByAge
-    by_move: ByMove
-    lost: float
-    """Chance that was lost in the tails of the columns."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The survey as plain values."""
-        return asdict(self)
-
-
-# -- kernels -------------------------------------------------------------------------------------
 
 
 @cache
@@ -135,7 +73,7 @@ def judge_kernel(rows: int, cols: int) -> Callable[..., int]:
         lost = 0
         for start in range(0, len(edges), BLOCK):
             size = min(BLOCK, len(edges) - start)
-            lost += find(edges, start, size, afters, values, found, missed)
+            lost += find(edges, start, size, afters, values, found, missed, 0.0)
             for i in range(size):
                 a, state = found[i], sources[start + i]
                 shares[start + i] = a
@@ -198,11 +136,9 @@ def spawn_on_kernel(rows: int, cols: int) -> Callable[..., None]:
 def ends_of(keys: Words, scores: Counts, ranks: Counts) -> None:
     """Write the score of each board, had no 4 spawned, and the rank of its largest tile."""
     for i in range(len(keys)):
-        scores[i] = merged(keys[i])
+        scores[i] = potential(keys[i], 16)
         ranks[i] = max_rank(keys[i])
 
-
-# -- the walk ------------------------------------------------------------------------------------
 
 MOMENTS = 3
 """Columns before those of the numbers of fours: chance, chance * fours, chance * fours**2."""
@@ -376,190 +312,3 @@ def _check(lost: int) -> None:
         raise TableError(
             f"{lost} boards are missing from the table; lab2048 table verify says more"
         )
-
-
-# -- the figures ---------------------------------------------------------------------------------
-
-
-class Tally:
-    """Sums over all layers, of which the survey is made."""
-
-    def __init__(self, table: Table, walk: Walk) -> None:
-        self._table, self._walk = table, walk
-        self.by_age = ByAge()
-        self.final = np.zeros(18)
-        self.score, self.moves = np.zeros(3), np.zeros(3)
-        self.visited = 0
-        longest = table.manifest["max_age"] // 2
-        self.made, self.chosen, self.ends = (np.zeros(longest) for _ in range(3))
-        self.gaps, self.margins = np.zeros(longest), np.zeros(longest)
-
-    def add(self, layer: Visited) -> None:
-        """Count a layer in."""
-        chance = layer.chances[:, 0]
-        legal, choice = layer.options > 0, layer.options > 1
-        with np.errstate(invalid="ignore"):
-            gap = np.where(legal, layer.judged[:, 0] - layer.judged[:, 2], 0.0)
-            margin = np.where(choice, layer.judged[:, 0] - layer.judged[:, 1], 0.0)
-        ages = self.by_age
-        ages.age.append(layer.age)
-        ages.states.append(len(layer.keys))
-        ages.afterstates.append(layer.afterstates)
-        ages.visits.append(float(chance.sum()))
-        ages.gap.append(_ratio(gap.sum(), legal.sum()))
-        ages.margin.append(_ratio(margin.sum(), choice.sum()))
-        ages.visited_gap.append(_ratio(gap @ chance, legal @ chance))
-        ages.visited_margin.append(_ratio(margin @ chance, choice @ chance))
-        self.visited += int(np.count_nonzero(chance))
-        self._add_ends(layer, ~legal & (chance > 0))
-        if self._walk.exact:
-            self._add_moves(layer, gap, margin, legal, choice)
-
-    def _add_ends(self, layer: Visited, over: NDArray[np.bool_]) -> None:
-        """Count the games that end in a layer."""
-        keys, chances = layer.keys[over], layer.chances[over]
-        scores, ranks = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-        ends_of(keys, scores, ranks)
-        self.final += np.bincount(ranks, chances[:, 0], minlength=18)
-        # both are a number less some times the number of fours, whose moments are known
-        self.score += _moments(scores.astype(np.float64), 4.0, chances)
-        self.moves += _moments(np.full(len(keys), layer.age / 2 - 2), 1.0, chances)
-
-    def _add_moves(
-        self,
-        layer: Visited,
-        gap: Floats,
-        margin: Floats,
-        legal: NDArray[np.bool_],
-        choice: NDArray[np.bool_],
-    ) -> None:
-        """Count the states of a layer by the number of their move."""
-        visited = np.flatnonzero(layer.chances[:, 0])
-        columns = layer.chances[visited, MOMENTS:]
-        fours = self._walk.columns.first(layer.age) + np.arange(columns.shape[1])
-        number = layer.age // 2 - 2 - fours
-        inside = (number >= 0) & (number < len(self.made))
-        for sums, weight in (
-            (self.made, legal),
-            (self.chosen, choice),
-            (self.ends, ~legal),
-            (self.gaps, gap),
-            (self.margins, margin),
-        ):
-            found = weight[visited].astype(np.float64) @ columns
-            np.add.at(sums, number[inside], found[inside])
-
-    def by_move(self) -> ByMove:
-        """The figures by move number, up to the last move that is ever made."""
-        last = int(np.flatnonzero(self.ends).max(initial=0)) + 1
-        return ByMove(
-            None,
-            self.made[:last].tolist(),
-            [_ratio(*pair) for pair in zip(self.gaps[:last], self.made[:last], strict=True)],
-            [_ratio(*pair) for pair in zip(self.margins[:last], self.chosen[:last], strict=True)],
-            self.ends[:last].tolist(),
-        )
-
-
-def _moments(numbers: Floats, factor: float, chances: Matrix) -> Floats:
-    """Chance, first and second moment of numbers less a factor times the number of fours."""
-    chance, first, second = chances[:, 0], chances[:, 1], chances[:, 2]
-    return np.array(
-        [
-            chance.sum(),
-            (numbers * chance - factor * first).sum(),
-            (numbers**2 * chance - 2 * factor * numbers * first + factor**2 * second).sum(),
-        ]
-    )
-
-
-def _ratio(total: Any, weight: Any) -> float | None:
-    """A mean; None if there is nothing to take it of."""
-    return float(total / weight) if weight > 0 else None
-
-
-def _spread(moments: Floats) -> dict[str, float]:
-    """Mean and standard deviation."""
-    mean = float(moments[1] / moments[0])
-    return {"mean": mean, "deviation": math.sqrt(max(0.0, moments[2] / moments[0] - mean**2))}
-
-
-def prepare(table: Table) -> None:
-    """Compile what a survey needs, before progress is shown."""
-    with Crew(1) as crew:
-        Walk(table, crew, False)
-    if table.rules.cells > EXACT_CELLS:
-        table.compile()
-
-
-def survey(
-    table: Table,
-    *,
-    threads: int | None = None,
-    by_move: bool = True,
-    games: int = GAMES,
-    seed: int = 0,
-    progress: Progress = lambda done, total: None,
-) -> Survey:
-    """The statistics of optimal play of a table whose objective is the score.
-
-    `progress` is told how many states are done, and of how many. Figures by move are left out if
-    they are not asked for; on boards of more than `EXACT_CELLS` cells they are those of `games`.
-    """
-    if table.problem.objective != SCORE:
-        raise TableError(f"a survey is made of a table for the score, not for {table.problem.goal}")
-    exact = by_move and table.rules.cells <= EXACT_CELLS
-    with Crew(checked_threads(threads)) as crew:
-        walk = Walk(table, crew, exact)
-        tally = Tally(table, walk)
-        done = 0
-        for layer in range(len(table.counts)):
-            tally.add(walk.visit(layer))
-            done += table.counts[layer]
-            progress(done, table.states)
-    moves = ByMove(0)
-    if by_move:
-        moves = tally.by_move() if exact else sampled(table, games, seed, progress)
-    final = {1 << rank: float(p) for rank, p in enumerate(tally.final) if p > 0}
-    tiles = [1 << rank for rank in range(3, max(final).bit_length())]
-    return Survey(
-        problem=table.problem.as_json(),
-        value=table.start_value,
-        score=_spread(tally.score),
-        moves=_spread(tally.moves),
-        final_tile=final,
-        reach={t: min(1.0, math.fsum(p for f, p in final.items() if f >= t)) for t in tiles},
-        visited_states=tally.visited,
-        by_age=tally.by_age,
-        by_move=moves,
-        lost=max(0.0, 1 - sum(moves.ends)) if exact else 0.0,
-    )
-
-
-def sampled(table: Table, games: int, seed: int, progress: Progress) -> ByMove:
-    """The figures by move of games that are played perfectly."""
-    longest = int(table.manifest["max_age"]) // 2
-    visits, choices, gaps, margins, ends = np.zeros((5, longest))
-    done = 0
-    for turn in perfect_games(table, games, seed):
-        going = ~np.isnan(turn.q).all(axis=1)
-        ends += np.bincount(turn.made[~going], minlength=longest)
-        q, made = turn.q[going], turn.made[going]
-        choice = np.count_nonzero(~np.isnan(q), axis=1) > 1
-        if len(q):
-            best, worst = np.nanmax(q, axis=1), np.nanmin(q, axis=1)
-            second = np.sort(np.nan_to_num(q, nan=-1.0), axis=1)[:, -2]
-            visits += np.bincount(made, minlength=longest)
-            gaps += np.bincount(made, best - worst, minlength=longest)
-            choices += np.bincount(made[choice], minlength=longest)
-            margins += np.bincount(made[choice], (best - second)[choice], minlength=longest)
-        done += table.counts[turn.age // 2 - 2]
-        progress(done, table.states)
-    last = int(np.flatnonzero(ends)[-1]) + 1
-    return ByMove(
-        games,
-        (visits[:last] / games).tolist(),
-        [_ratio(*pair) for pair in zip(gaps[:last], visits[:last], strict=True)],
-        [_ratio(*pair) for pair in zip(margins[:last], choices[:last], strict=True)],
-        (ends[:last] / games).tolist(),
-    )

@@ -1,7 +1,8 @@
 """Threads that work on the parts of a step, and meanwhile on what can wait.
 
 A step of a small layer takes a millisecond, and waking a sleeping thread a tenth of that. So
-threads of a crew that have nothing to do look out for work for a while before they go to sleep.
+threads of a crew that have nothing to do look out for work for a while before they go to sleep,
+which those of `concurrent.futures` never do.
 What was put aside fills the gaps: nobody waits for it, and nobody is idle while there is some.
 """
 
@@ -16,13 +17,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.intrinsics import load_fresh
-from lab2048.jit import kernel
+from lab2048.engine.arrays import Counts
+from lab2048.engine.intrinsics import load_fresh
+from lab2048.engine.jit import kernel
 
 T = TypeVar("T")
-Counts = NDArray[np.int64]
 
 ENOUGH = 8192
 """Fewer keys than this are not worth the trouble of sharing them out."""
@@ -32,7 +32,7 @@ PATIENCE = 500_000
 
 @kernel("int64(int64[::1], int64, int64, int64)")
 def look_out(box: Counts, place: int, seen: int, patience: int) -> int:
-    """The number at a place of the box as soon as it is another, or the same after a while."""
+    """Wait for a number in the box to change; return it, or the same after a while."""
     found = seen
     while found == seen and patience > 0:
         found = load_fresh(box, place)
@@ -41,7 +41,7 @@ def look_out(box: Counts, place: int, seen: int, patience: int) -> int:
 
 
 class Crew:
-    """So many threads, the caller's among them.
+    """A number of threads, the caller's among them.
 
     There are never more at work: one too many would take a core from another for longer than most
     steps last. Only the thread that made the crew may give it work.
@@ -74,18 +74,18 @@ class Crew:
             helper.join()
 
     def parts(self, keys: int) -> int:
-        """Into how many parts so many keys are divided."""
+        """Return the number of parts that keys are divided into."""
         return max(1, min(self.threads, keys // ENOUGH))
 
     def aside(self, task: Callable[..., T], *args: object) -> Future[T]:
-        """Have something done when there is nothing better to do, or its result is asked for."""
+        """Queue a task for idle threads; asking for its result runs it too."""
         later = Later(self, partial(task, *args))
         self._aside.append(later)
         self._call()
         return later
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """Do all tasks; their results in order."""
+        """Run all tasks and return their results in order."""
         done = np.zeros(len(tasks), np.int64)
         results: list[Any] = [None] * len(tasks)
         errors: list[BaseException] = []
@@ -115,7 +115,7 @@ class Crew:
         return results
 
     def stop(self) -> None:
-        """Cancel what nobody has begun, and wait until nobody is at work."""
+        """Cancel tasks that have not begun, and wait for those that have."""
         self._tasks.clear()
         while self._aside:
             with suppress(IndexError):  # somebody else may be faster
@@ -125,7 +125,7 @@ class Crew:
                 look_out(self._box, helper, 1, PATIENCE)
 
     def catch_up(self, wanted: Future[T]) -> None:
-        """Work off what was put aside until something is done, or nobody has yet to begin it."""
+        """Run queued tasks until `wanted` is done, or is being done by another thread."""
         while not wanted.done() and _work_on(self._aside):
             pass
 
@@ -137,7 +137,7 @@ class Crew:
                 self._wake.notify_all()
 
     def _help(self, place: int) -> None:
-        """Do what there is to do, the parts of a step before anything else."""
+        """Run tasks, the parts of a step before those that can wait."""
         while not self._leaving:
             seen = int(self._box[0])
             self._box[place] = 1
@@ -153,14 +153,14 @@ class Crew:
 
 
 class Later(Future[T]):
-    """Something put aside, and its result."""
+    """A task that can wait, and its result."""
 
     def __init__(self, crew: Crew, task: Callable[[], T]) -> None:
         super().__init__()
         self._crew, self._task = crew, task
 
     def __call__(self) -> None:
-        """Do it, and keep the result or the error."""
+        """Run the task and keep its result or its error."""
         try:
             result = self._task()
         except BaseException as error:
@@ -169,13 +169,13 @@ class Later(Future[T]):
             self.set_result(result)
 
     def result(self, timeout: float | None = None) -> T:
-        """The result; the caller does what was put aside before it, if nobody has."""
+        """Return the result; the caller runs tasks queued before it if no thread has."""
         self._crew.catch_up(self)
         return super().result(timeout)
 
 
 def _work_on(jobs: deque[Any]) -> bool:
-    """Do the next job; False if there is none."""
+    """Run the next job; return False if there is none."""
     try:
         job = jobs.popleft()
     except IndexError:

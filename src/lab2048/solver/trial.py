@@ -1,48 +1,55 @@
-"""The first ages of a board, done as a whole solve does them: to see how fast that is."""
+"""The first ages of a board, done as a whole solve does them, to see how fast that is."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from lab2048.solve.making import LayerReader, ValueWriter
-from lab2048.solve.solver import Job, Progress, Step
+from lab2048.solver.executor import Executor, Progress, Step
+from lab2048.solver.job import Job
+from lab2048.solver.table_writer import Packed
 
 
 class Rates(NamedTuple):
-    """States a second of both stages, in the layers from some age on."""
+    """States per second of both stages, in the layers from some age on."""
 
     states: int
-    """How many states these layers have."""
+    """The number of states of these layers."""
     enumerate: float
     values: float
 
     @property
     def both(self) -> float:
-        """States a second, one stage after the other."""
+        """States per second, one stage after the other."""
         return 1 / (1 / self.enumerate + 1 / self.values)
 
 
-class FirstAges(Job):
-    """A solve that ends where `is_last` says. Values begin there with 0, and take as long."""
+def solve_first_ages(
+    executor: Executor, is_last: Callable[[Packed], bool], progress: Progress
+) -> list[int]:
+    """Solve the ages up to a layer that is the last; the number of states of each age.
 
-    def value_all(self, reader: LayerReader, writer: ValueWriter, progress: Progress) -> None:
-        """Value all layers but the last two, which are worth nothing."""
-        counts = self.record.data["states"]
+    The values of the last two layers are taken to be 0, so the others are wrong, but take as long.
+    No table is left.
+    """
+    job = Job(executor, is_last=is_last)
+    job.start(progress)
+    job.enumerate(progress)
+    counts: list[int] = job.record.data["states"]
+    with job.value_files() as (reader, writer):
         for number in (len(counts) - 1, len(counts) - 2):
             writer.write(number, np.zeros(counts[number]), 0, {})
         writer.commit()
-        super().value_all(reader, writer, progress)
-
-    def finish(self, progress: Progress) -> dict[str, Any]:
-        """Leave no table: its values are not right."""
-        return {}
+        job.value(reader, writer, progress)
+    return counts
 
 
-def timed(job: FirstAges, measured: Callable[[Step], bool]) -> Rates:
+def timed(
+    executor: Executor, is_last: Callable[[Packed], bool], measured: Callable[[Step], bool]
+) -> Rates:
     """The rates of a trial in those of its layers that are to be measured."""
     taken: list[tuple[Step, float]] = []
     before = time.perf_counter()
@@ -53,7 +60,7 @@ def timed(job: FirstAges, measured: Callable[[Step], bool]) -> Rates:
         taken.append((step, now - before))
         before = now
 
-    job.run(note)
+    solve_first_ages(executor, is_last, note)
     spent, states = {"enumerate": 0.0, "values": 0.0}, {"enumerate": 0, "values": 0}
     for step, seconds in taken:
         if measured(step):

@@ -8,12 +8,13 @@ from functools import cache
 
 import numpy as np
 
-from lab2048.board import Words, age
-from lab2048.jit import U, kernel
-from lab2048.solve.expand import smallest
-from lab2048.solve.problem import start_values
-from lab2048.solve.store import RUN, age_of, read_json
-from lab2048.solve.table import Table, best_q
+from lab2048.engine.arrays import Words
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import age, smallest
+from lab2048.solver.batch_lookup import best_q
+from lab2048.solver.problem import start_values
+from lab2048.solver.table import Table
+from lab2048.solver.table_files import RUN, age_of, read_json
 
 SAMPLE = 100_000
 """States whose value is compared with that of their moves, unless all are."""
@@ -47,6 +48,11 @@ def verify(
     """Check everything; what was checked, or a `TableError` that says what is wrong.
 
     `progress` is told how many states are done, and of how many.
+
+    >>> from lab2048 import solve
+    >>> with solve("2x2") as table:
+    ...     verify(table, full=True)["compared"]
+    110
     """
     rules, counts = table.rules, table.counts
     faulty = faulty_kernel(rules.rows, rules.cols)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -17,32 +15,23 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 import lab2048
-from lab2048 import analysis
+from lab2048.formatting import one_line
 from lab2048.game import P4, Board, Rules
-from lab2048.notation import SHAPES
-from lab2048.palette import css, text_colour, tile_colour
-from lab2048.players import PLAYERS
-from lab2048.results import list_results, read_results, read_survey
-from lab2048.review import usual_judge
-from lab2048.solve.problem import ON_THE_FLY, Problem
-from lab2048.solve.table import command_for
+from lab2048.game.notation import SHAPES
+from lab2048.measure import positions
+from lab2048.measure.archive import list_results, read_results
+from lab2048.measure.review import usual_judge
+from lab2048.players.registry import PLAYERS
+from lab2048.solver.problem import ON_THE_FLY, Problem
+from lab2048.solver.table import Table
+from lab2048.solver.tables import command_for
 from lab2048.studio import models
-from lab2048.studio.library import Library, exact_table, solved_tables
+from lab2048.studio.fair_queue import BusyError, Client, Desk
 from lab2048.studio.limits import PLAYERS_AT_ONCE, SPEC, describe_players
-from lab2048.studio.reviewing import checked_record, find_judge, review_lines
-from lab2048.studio.watching import Watches
-from lab2048.studio.work import BusyError, Client, Desk
-from lab2048.wording import one_line
-
-STATIC = files("lab2048.studio") / "static"
-KINDS = {
-    "css": "text/css",
-    "html": "text/html",
-    "js": "text/javascript",
-    "svg": "image/svg+xml",
-}
-"""The files of the page, by how their names end."""
-VIEWS = ("play", "watch", "analyse", "review", "results")
+from lab2048.studio.pages import add_pages, file_answer, page_files
+from lab2048.studio.resources import Library, exact_answer, solved_tables, survey_of
+from lab2048.studio.review import checked_record, find_judge, review_lines
+from lab2048.studio.watch import Watches
 
 BoardQuery = Annotated[
     str,
@@ -100,11 +89,13 @@ def make_app(threads: int | None = None) -> FastAPI:
     app.state.library = Library()
     app.state.desk = Desk(threads or os.cpu_count() or 1)
     app.state.watches = Watches(app.state.library, app.state.desk)
-    _answer_errors(app)
+    kept = page_files()
+    _answer_errors(app, kept["index.html"])
     _add_positions(app)
     _add_collections(app)
     _add_games(app)
-    _add_pages(app)
+    add_pages(app, kept)
+    _add_facts(app)
     return app
 
 
@@ -117,8 +108,8 @@ def client_of(connection: Request | WebSocket) -> Client:
 # -- errors ----------------------------------------------------------------------------------------
 
 
-def _answer_errors(app: FastAPI) -> None:
-    """Have every error answered with one line."""
+def _answer_errors(app: FastAPI, page: bytes) -> None:
+    """Have every error answered with one line; a browser that asks for a page gets the page."""
 
     def line(status: int, error: object) -> JSONResponse:
         return JSONResponse({"detail": one_line(error)}, status)
@@ -132,7 +123,6 @@ def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
         if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
-            page = (STATIC / "index.html").read_bytes()
             return file_answer(request, "index.html", page, 404)
         answer = line(error.status_code, error.detail)
         answer.headers.update(error.headers or {})
@@ -222,16 +212,23 @@ def _add_positions(app: FastAPI) -> None:
         is first asked for.
         """
         place, game = position(board, rules, p4)
-        table, note = await exact_table(library, place, game)
 
-        async def ask(spec: str) -> analysis.Opinion:
+        def look_up(table: Table) -> dict[str, Any]:
+            return positions.probed(place, game, table, after).as_json()
+
+        found, note = await exact_answer(library, place, game, look_up)
+        solvable = found is None and await library.solvable(game)
+        if found is None:
+            found = positions.probed(place, game, None, after).as_json()
+
+        async def ask(spec: str) -> positions.Opinion:
             await library.ready_for(spec, game)
             return await desk.run(client_of(request), library.opinion, spec, game, place)
 
         specs = dict.fromkeys(player)
         thoughts = await while_there(request, all_of(map(ask, specs))) if specs else []
-        found = analysis.as_json(place, game, table, after, thoughts)
-        return fresh({"players": {}, **found, "note": note, "solvable": library.solvable(game)})
+        opinions = {each.player: positions.opinion_json(each) for each in thoughts}
+        return fresh({**found, "players": opinions, "note": note, "solvable": solvable})
 
     @app.get("/api/reach", response_model=models.Reach, tags=["positions"])
     async def reach(board: BoardQuery, rules: SizeQuery = None, p4: FourQuery = P4) -> Response:
@@ -269,7 +266,7 @@ def _add_collections(app: FastAPI) -> None:
     async def tables() -> Response:
         """What has been solved, and what is being solved."""
         found = await asyncio.to_thread(solved_tables)
-        making = [each.as_json() for each in library.making.values()]
+        making = [each.as_json() for each in library.jobs.running.values()]
         return fresh({"tables": found, "making": making})
 
     @app.post(
@@ -278,15 +275,14 @@ def _add_collections(app: FastAPI) -> None:
     async def solve(wanted: models.Wanted) -> Response:
         """Solve a board of up to nine cells; `GET /api/tables` tells how far it is."""
         problem = Problem.of(Rules.parse(wanted.board, wanted.p4))
-        if library.table(problem) is not None:
+        if await library.tables.get(problem) is not None:
             return JSONResponse({"name": problem.name, "seconds": 0, "share": 1}, 202)
-        return JSONResponse(library.solve([problem]).as_json(), 202)
+        return JSONResponse(library.jobs.solve([problem]).as_json(), 202)
 
     @app.get("/api/surveys/{name}", response_model=dict[str, Any], tags=["collections"])
     async def survey(name: str) -> Response:
         """What optimal play on a solved board is like."""
-        solved = await asyncio.to_thread(solved_tables)
-        found = read_survey(name) if any(each["name"] == name for each in solved) else None
+        found = await asyncio.to_thread(survey_of, name)
         if found is None:
             raise HTTPException(404, "there is no survey of that name")
         return fresh(found)
@@ -303,7 +299,7 @@ def _add_collections(app: FastAPI) -> None:
         table = next((each for each in solved if each["name"] == name), None)
         if table is None or not table["kept"] or table["objective"] != "score":
             raise HTTPException(404, "there is no table of scores with that name")
-        return JSONResponse(library.survey(Problem.from_json(table)).as_json(), 202)
+        return JSONResponse(library.jobs.survey(Problem.from_json(table)).as_json(), 202)
 
     @app.get("/api/results", response_model=list[dict[str, Any]], tags=["collections"])
     async def results() -> Response:
@@ -373,57 +369,20 @@ def _add_games(app: FastAPI) -> None:
         await watches.serve(socket, client_of(socket))
 
 
-# -- pages -----------------------------------------------------------------------------------------
+# -- the studio itself -----------------------------------------------------------------------------
 
 
-def _add_pages(app: FastAPI) -> None:
-    """The page, which every view has the address of, and its files."""
-    kept = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.is_file()}
-    kept["tiles.css"] = tile_styles().encode()
-
-    @app.get("/static/{name}", include_in_schema=False)
-    async def static(request: Request, name: str) -> Response:
-        if name not in kept:
-            raise HTTPException(404, "there is no such file")
-        return file_answer(request, name, kept[name])
-
-    async def page(request: Request) -> Response:
-        return file_answer(request, "index.html", kept["index.html"])
-
-    for path in ("/", *(f"/{view}" for view in VIEWS)):
-        app.get(path, include_in_schema=False)(page)
-
-    @app.get("/api/docs", include_in_schema=False)
-    async def docs(request: Request) -> Response:
-        return file_answer(request, "docs.html", kept["docs.html"])
+def _add_facts(app: FastAPI) -> None:
+    """What the page has to know before it asks anything else."""
+    facts = {
+        "name": "lab2048",
+        "version": lab2048.__version__,
+        "players": list(PLAYERS),
+        "most_players": PLAYERS_AT_ONCE,
+        "solved_at_once": ON_THE_FLY,
+        "judges": {f"{r}x{c}": usual_judge(Rules(r, c)) for r, c in SHAPES},
+    }
 
     @app.get("/api", include_in_schema=False)
     async def about() -> Response:
-        facts = {
-            "name": "lab2048",
-            "version": lab2048.__version__,
-            "players": list(PLAYERS),
-            "most_players": PLAYERS_AT_ONCE,
-            "solved_at_once": ON_THE_FLY,
-            "judges": {f"{r}x{c}": usual_judge(Rules(r, c)) for r, c in SHAPES},
-        }
         return fresh(facts)
-
-
-def file_answer(request: Request, name: str, body: bytes, status: int = 200) -> Response:
-    """A file of the page; a browser that has it already is told so."""
-    tag = f'"{zlib.crc32(body):08x}-{len(body)}"'
-    headers = {"etag": tag, "cache-control": "no-cache"}
-    if status == 200 and request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    kind = KINDS[name.rpartition(".")[2]]
-    return Response(body, status, media_type=kind, headers=headers)
-
-
-def tile_styles() -> str:
-    """The colours of tiles, the same as everywhere else, as a style sheet."""
-    rules = []
-    for rank in range(1, 18):
-        back, front = css(tile_colour(rank)), css(text_colour(rank))
-        rules.append(f".r{rank} {{ background: {back}; color: {front}; }}")
-    return "\n".join(rules) + "\n"

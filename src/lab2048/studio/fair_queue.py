@@ -1,4 +1,4 @@
-"""Work off the event loop, shared fairly: whoever has had less of the machine comes first.
+"""Work off the event loop, shared fairly: the client that has used less of the machine comes first.
 
 Addresses take turns, and so do the connections of an address: who opens many gets no more than who
 opens one. A thread that is free takes from the one that has the fewest pieces under way and, of
@@ -26,13 +26,13 @@ Client = tuple[str, int]
 """An address, and the port that tells its connections apart."""
 
 REMEMBERED = 256
-"""How many are remembered that have used more than others and ask for nothing now."""
+"""Idle clients that are remembered because they have used more than others."""
 BEAT = 0.05
-"""Seconds from one look at how late the event loop is to the next."""
+"""Seconds between measurements of how late the event loop is."""
 LATE, LONGEST_PAUSE = 0.03, 0.5
 """Seconds that the event loop may be late before games wait, and for how long they do at most."""
 LONGEST_WAIT = 30
-"""Seconds after which to ask again, at most."""
+"""The longest time after which a client is told to ask again, in seconds."""
 
 
 class BusyError(Exception):
@@ -45,10 +45,10 @@ class BusyError(Exception):
 
 @dataclass
 class Share:
-    """What somebody has had of the machine, and waits for."""
+    """The work of one client: what it has used, and what is waiting."""
 
     used: float = 0.0
-    """Seconds of a thread, counted from where the others were when it came."""
+    """Seconds of a thread, counted from the virtual time at which it came."""
     last: float = 0.0
     """Seconds of its last piece: the next one will be like it."""
     running: int = 0
@@ -56,7 +56,7 @@ class Share:
 
     @property
     def idle(self) -> bool:
-        """Whether it wants nothing at present."""
+        """Whether nothing of it is waiting or running."""
         return not self.running and not self.waiting
 
 
@@ -76,7 +76,7 @@ class Turns(Generic[K, S]):
         return len(self._shares)
 
     def enter(self, name: K) -> S:
-        """The share of somebody who has one more piece waiting."""
+        """Note one more waiting piece of a client, and return its share."""
         found = self._shares.get(name)
         if found is None:
             found = self._shares[name] = self._make()
@@ -86,11 +86,11 @@ class Turns(Generic[K, S]):
         return found
 
     def get(self, name: K) -> S:
-        """The share of somebody; an idle one if nothing is known."""
+        """Return the share of a client; an idle one if it is unknown."""
         return self._shares.get(name) or self._make()
 
     def take(self) -> tuple[K, S]:
-        """Whose turn it is, with one piece less waiting and one more under way."""
+        """Return whose turn it is, and move one of its pieces from waiting to running."""
         some = [pair for pair in self._shares.items() if pair[1].waiting]
         name, share = min(some, key=lambda pair: (pair[1].running, pair[1].used + pair[1].last))
         self._now = max(self._now, share.used)
@@ -99,7 +99,7 @@ class Turns(Generic[K, S]):
         return name, share
 
     def done(self, name: K, seconds: float) -> None:
-        """Take note that a piece is done, and how long it took."""
+        """Note that a piece is done, and how long it took."""
         share = self._shares[name]
         share.used += seconds
         share.last = seconds
@@ -107,12 +107,12 @@ class Turns(Generic[K, S]):
         self._forget()
 
     def leave(self, name: K) -> None:
-        """Take note that a piece is no longer wanted."""
+        """Note that a waiting piece is no longer wanted."""
         self._shares[name].waiting -= 1
         self._forget()
 
     def _forget(self) -> None:
-        """Drop who wants nothing, unless it has used more than others who still want something."""
+        """Drop idle clients, unless they have used more than others that are not idle."""
         idle = [name for name, share in self._shares.items() if share.idle]
         alone = len(idle) == len(self._shares)
         for name in idle:
@@ -136,12 +136,12 @@ class Address(Share):
 
 
 class Desk:
-    """Some threads, and what waits for them."""
+    """Worker threads, and the work that waits for them."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
         self.lag = 0.0
-        """How late the event loop is: seconds that an answer out of a table waits for its turn."""
+        """How late the event loop is: seconds that a request waits before it is looked at."""
         self._addresses: Turns[str, Address] = Turns(Address)
         self._count = 0
         self._changed = threading.Condition()
@@ -151,7 +151,7 @@ class Desk:
             threading.Thread(target=self._serve, daemon=True).start()
 
     async def run(self, client: Client, function: Callable[..., T], *args: Any) -> T:
-        """Have a function called by a thread, when it is the client's turn."""
+        """Have a thread call a function when it is the client's turn."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         host, port = client
@@ -168,7 +168,7 @@ class Desk:
             raise
 
     async def run_patiently(self, client: Client, function: Callable[..., T], *args: Any) -> T:
-        """The same for what is under way; where too much waits, or answers are late, it waits."""
+        """Do the same for a game under way: where too much waits or answers are late, wait."""
         if self.lag > LATE:
             await asyncio.sleep(min(self.lag, LONGEST_PAUSE))
         while True:
@@ -187,7 +187,7 @@ class Desk:
             self.lag = time.perf_counter() - began - BEAT
 
     def _check(self, address: Address) -> None:
-        """A `BusyError` if no more may wait, from this address or at all."""
+        """Raise a `BusyError` if no more may wait, from this address or at all."""
         if self._closed:
             raise BusyError("the studio is ending")
         full = max(address.waiting / WAITING, self._count / WAITING_IN_ALL)
@@ -196,7 +196,7 @@ class Desk:
             raise BusyError("too much is asked for at once; try again in a moment", seconds)
 
     def _forget(self, client: Client, connection: Connection, future: asyncio.Future[Any]) -> None:
-        """Take away a piece that waits and is no longer wanted."""
+        """Remove a waiting piece that is no longer wanted."""
         host, port = client
         with self._changed:
             for piece in connection.pieces:
@@ -208,7 +208,7 @@ class Desk:
                     return
 
     def close(self) -> None:
-        """Let the threads go when they have done what they are at; nobody waits for that."""
+        """End the threads after the pieces that they are at, without waiting for them."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -219,7 +219,7 @@ class Desk:
             _tell(loop, future, partial(future.set_exception, BusyError("the studio is ending")))
 
     def _serve(self) -> None:
-        """What a thread does."""
+        """Do pieces of work until the desk is closed; runs in each thread."""
         while True:
             with self._changed:
                 while not self._count and not self._closed:
@@ -235,14 +235,14 @@ class Desk:
             self._done(client, time.perf_counter() - began)
 
     def _next(self) -> tuple[Client, Piece]:
-        """The piece whose turn it is."""
+        """Take the piece whose turn it is."""
         host, address = self._addresses.take()
         port, connection = address.connections.take()
         self._count -= 1
         return (host, port), connection.pieces.popleft()
 
     def _done(self, client: Client, seconds: float) -> None:
-        """Take note of what a client has used."""
+        """Note what a client has used."""
         host, port = client
         with self._changed:
             del self._running[threading.get_ident()]
@@ -253,7 +253,7 @@ class Desk:
 def _answer(
     loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], function: Callable[[], T]
 ) -> None:
-    """Call a function, and give what it returns or raises to whoever waits for it."""
+    """Call a function, and pass on what it returns or raises."""
     try:
         result = function()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What a request may ask for: which players, with how much work a move, and how much of anything.
+"""What a request may ask for: which players, how much work per move, how much of anything.
 
 Each limit of an option is chosen so that a move on 4x4 takes less than a second; a search that
 takes longer all the same, on a slow machine or an open board, is ended after `MOVE_SECONDS`.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from lab2048.game import Rules
-from lab2048.player import Player, PlayerError, format_value
-from lab2048.players import CUSTOM, PLAYERS, make_player, parse_spec, player_class
+from lab2048.players.player import Player, PlayerError, format_value
+from lab2048.players.registry import CUSTOM, PLAYERS, make_player, parse_spec, player_class
 
 MOST = {
     ("expectimax", "depth"): 5,
@@ -26,41 +26,41 @@ MOST = {
     ("expectimax", "time"): 1.0,
     ("ntuple", "time"): 1.0,
 }
-"""The most of an option, below what the player itself allows."""
+"""The largest values of options, below what the players themselves allow."""
 REFUSED = ("device",)
-"""Options that are not for a request to choose."""
+"""Options that a request may not choose."""
 SPEC = 200
-"""Characters of a player's spec, at most."""
+"""The longest spec of a player, in characters."""
 PLAYERS_AT_ONCE = 4
-"""Players that one request may ask."""
+"""The most players that one request may ask."""
 BODY = 1 << 20
-"""Bytes of a request's body: a game of 4x4 that goes to 131072 has 400,000."""
+"""The largest body of a request, in bytes: a 4x4 game up to 131072 takes 400,000."""
 MESSAGE = 4096
-"""Bytes of a message to a game that is watched."""
+"""The largest message to a watched game, in bytes."""
 WATCHED = 64
-"""Games that are watched at a time, by all together."""
+"""The most games that are watched at a time."""
 WATCHED_BY_ONE = 32
-"""And from one machine."""
+"""The most of them from one address."""
 IDLE = 600.0
-"""Seconds after which a game that waits for a word is dropped."""
+"""Seconds after which a game that gets no order is dropped."""
 WAITING = 64
-"""Pieces of work that may wait, from one address."""
+"""Pieces of work from one address that may wait."""
 WAITING_IN_ALL = 1024
 MOVE_SECONDS = 1.0
-"""Seconds that a player may search for a move, whatever it was asked for."""
+"""Seconds that a player may search for a move, whatever its options say."""
 REQUEST_SECONDS = 10.0
 """Seconds from the first byte of a request, or a new connection, until all of it has arrived."""
 CONNECTIONS = 1000
 LINES = 100
-"""Lines of the log about clients, in an hour."""
+"""Log lines about clients, per hour."""
 SOLVES = 32
-"""Tables of other than the usual rules that are made on request, while the studio runs."""
+"""Tables of unusual rules that a running studio makes on request."""
 SOLVED_BYTES = 512_000_000
-"""And what they may take on the disk, by estimate."""
+"""The disk space that they may take, by estimate."""
 
 
 def checked_player(spec: str, rules: Rules) -> Player:
-    """The player of a spec, if a request may ask it; or a `ValueError`."""
+    """Return the player of a spec, or raise a `ValueError` if a request may not ask it."""
     name = spec.strip().partition(":")[0]
     if len(spec) > SPEC:
         raise ValueError(f"a player's spec has at most {SPEC} characters")
@@ -72,14 +72,14 @@ def checked_player(spec: str, rules: Rules) -> Player:
             raise ValueError(f"{name}: {option} cannot be chosen here")
         _check_amount(name, option, value)
     if given.get("network"):
-        from lab2048.learn.files import network_folder
+        from lab2048.learn.network_files import network_folder
 
         network_folder(given["network"])  # a name, not the path of a file
     return make_player(spec, rules)
 
 
 def _check_amount(name: str, option: str, value: Any) -> None:
-    """A `PlayerError` if an option asks for too much work."""
+    """Raise a `PlayerError` if an option asks for too much work."""
     most = MOST.get((name, option))
     if most is not None and isinstance(value, int | float) and value > most:
         shown = format_value(most, "seconds" if option == "time" else "")
@@ -87,7 +87,7 @@ def _check_amount(name: str, option: str, value: Any) -> None:
 
 
 def describe_players(rules: Rules) -> list[dict[str, Any]]:
-    """Every player with its options, and whether it can play on a board."""
+    """Describe every player: its options, and whether it can play on a board."""
     return [_describe(name, rules) for name in PLAYERS]
 
 
@@ -114,9 +114,9 @@ def _describe(name: str, rules: Rules) -> dict[str, Any]:
 
 
 def _trouble(name: str, rules: Rules) -> str | None:
-    """Why a player cannot play on a board as it is, if it cannot."""
+    """Return why a player cannot play on a board at present; None if it can."""
     if name in ("ntuple", "supervised", "zero"):
-        from lab2048.learn.files import shipped
+        from lab2048.players.shipped import shipped
 
         if not shipped(name, rules.name).exists():
             return f"there is no {name} network for {rules.name} in the package"
@@ -126,11 +126,12 @@ def _trouble(name: str, rules: Rules) -> str | None:
         if find_spec("torch") is None:
             return "it needs torch: pip install 'lab2048[neural]'"
     if name == "optimal":
-        from lab2048.solve.problem import ON_THE_FLY, Problem
-        from lab2048.solve.table import find_table
+        from lab2048.solver.problem import Problem
+        from lab2048.solver.tables import find_table, is_made_when_needed
 
         try:
-            solved = rules.cells <= ON_THE_FLY or find_table(Problem.of(rules)) is not None
+            problem = Problem.of(rules)
+            solved = is_made_when_needed(problem) or find_table(problem) is not None
         except ValueError as error:
             return str(error)
         return None if solved else f"{rules.name} is not solved yet"

@@ -1,4 +1,4 @@
-"""A game gone through for somebody who waits: judged a while at a time, and told in lines."""
+"""The review of a game as a stream: moves are judged in short turns, and sent as JSON lines."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from lab2048.marks import caveat, error_of
-from lab2048.player import Player
-from lab2048.records import Record
-from lab2048.review import Step, review_steps, summary, usual_judge
-from lab2048.solve.problem import MAX_CELLS
-from lab2048.solve.table import Table
-from lab2048.studio.library import Library, exact_table
+from lab2048.formatting import one_line
+from lab2048.game.record import Record
+from lab2048.measure.marks import caveat, error_of
+from lab2048.measure.review import Step, review_steps, summary, usual_judge
+from lab2048.players.player import Player
+from lab2048.players.time_limit import time_limit
+from lab2048.solver.problem import MAX_CELLS, Problem
+from lab2048.solver.table import Table
+from lab2048.studio.fair_queue import Client, Desk
 from lab2048.studio.limits import MOVE_SECONDS
-from lab2048.studio.work import Client, Desk
-from lab2048.time_limit import time_limit
-from lab2048.wording import one_line
+from lab2048.studio.resources import Library, exact_answer
 
 JUDGED = 0.05
-"""Seconds that moves are judged for at a time; then it is somebody else's turn."""
+"""Seconds of judging before it is another client's turn."""
 JUDGED_BY_TABLE = 64
 """Moves that are looked up in a table at a time."""
 LONGEST = 100_000
-"""Moves of a game that is reviewed."""
+"""The longest game that is reviewed, in moves."""
 
 
 def checked_record(found: dict[str, Any]) -> Record:
-    """The record of a game that can be replayed, or a `ValueError`."""
+    """Return the record of a game after replaying it, or raise a `ValueError`."""
     text = json.dumps(found)
     record = Record.from_json(text)
     if not 0 < len(record.moves) <= LONGEST:
@@ -41,11 +41,12 @@ def checked_record(found: dict[str, Any]) -> Record:
 async def find_judge(
     library: Library, desk: Desk, client: Client, record: Record, spec: str | None
 ) -> tuple[Table | Player, str]:
-    """Who judges a game: the player that was named, or the table, or a usual player."""
+    """Return who judges a game, with a name: the given player, else the table, else a usual one."""
     rules = record.rules
     if spec is None and rules.cells <= MAX_CELLS:
         first = next(record.turns()).board
-        table, _ = await exact_table(library, first, rules)
+        known, _ = await exact_answer(library, first, rules, lambda table: True)
+        table = await library.tables.get(Problem.of(rules)) if known else None
         if table is not None:
             return table, "perfect play"
     spec = spec or usual_judge(rules)
@@ -57,7 +58,7 @@ async def find_judge(
 async def review_lines(
     desk: Desk, client: Client, record: Record, judge: Table | Player, name: str
 ) -> AsyncIterator[str]:
-    """What is told about a game, a line at a time."""
+    """Yield the lines of the answer."""
     facts = {
         "judge": name,
         "exact": error_of(judge) == 0,
@@ -79,7 +80,7 @@ async def review_lines(
 
 
 def some_steps(left: Iterator[Step], judge: str) -> list[Step]:
-    """As many of the steps that are left as can be judged in a while; at least one."""
+    """Judge moves for `JUDGED` seconds, at least one; empty at the end of the game."""
     end = time.perf_counter() + JUDGED
     found: list[Step] = []
     while time.perf_counter() < end or not found:

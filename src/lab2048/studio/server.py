@@ -1,4 +1,4 @@
-"""The command `studio`: the web page, until it is stopped."""
+"""The studio's server: listens, answers and ends."""
 
 from __future__ import annotations
 
@@ -8,47 +8,24 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Annotated
-
-import typer
-
-from lab2048.cli_progress import be_silent
-
-app = typer.Typer()
 
 PORT = 2048
 SWITCH = 2e-4
 """Seconds after which a thread that computes lets another go on: answers come before games."""
 
 
-@app.command()
-def studio(
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Where to listen; 0: any that is free.")
-    ] = PORT,
-    host: Annotated[
-        str, typer.Option("--host", help="The address to listen at; 0.0.0.0: all of this machine.")
-    ] = "127.0.0.1",
-    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+def serve(
+    port: int = PORT, host: str = "127.0.0.1", ready: Callable[[str], object] = print
 ) -> None:
-    """Play, watch, analyse, review and explore 2048 in the browser."""
+    """Serve the studio until it is interrupted; `ready` is called with its address."""
     need_server()
-    be_silent()
     import uvicorn
 
     listening = listen(host, port)
-    address = address_of(host, listening.getsockname()[1])
-    print(f"lab2048 studio: {address}  (Ctrl-C ends it)", flush=True)
-    if not is_loopback(host):
-        typer.echo(
-            "lab2048: everyone who reaches this machine can open the page and use its processor; "
-            "there is no password and nothing is encrypted",
-            err=True,
-        )
-    if show:
-        threading.Thread(target=open_browser, args=(address,), daemon=True).start()
+    ready(address_of(host, listening.getsockname()[1]))
     from lab2048.studio.app import make_app
     from lab2048.studio.connections import server_config
     from lab2048.studio.guard import Guard
@@ -124,11 +101,11 @@ def open_browser(address: str) -> None:
 def warm_up() -> None:
     """Load, and compile if need be, what the first visitor will ask for."""
     from lab2048.game import Rules
-    from lab2048.players import PLAYERS, make_player, player_class
+    from lab2048.players.registry import make_player, player_class, player_names
 
     with suppress(Exception):  # whoever asks is told what is wrong
         make_player("expectimax", Rules(4, 4)).prepare()
-        for name in PLAYERS:
+        for name in player_names():
             player_class(name)
     gc.collect()
     gc.freeze()  # what stays is not looked through again, which takes a tenth of a second

@@ -1,9 +1,9 @@
-"""A process that makes tables, or a survey, and tells on stdout how far it is.
+"""A process that makes tables, or a survey, and reports its progress on stdout.
 
-    python -m lab2048.studio.solving PROBLEM...          each as JSON, see `Problem.as_json`
-    python -m lab2048.studio.solving --survey PROBLEM
+    python -m lab2048.studio.solve_process PROBLEM...          each as JSON, see `Problem.as_json`
+    python -m lab2048.studio.solve_process --survey PROBLEM
 
-It prints a number from 0 to 1 a line. What goes wrong is one line on stderr, with exit code 1.
+It prints one number from 0 to 1 per line. An error is one line on stderr, with exit code 1.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from lab2048.solve.problem import Problem
-from lab2048.wording import one_line
+from lab2048.formatting import one_line
+from lab2048.solver.problem import Problem
 
 
 def main(arguments: list[str]) -> int:
@@ -35,9 +35,10 @@ def main(arguments: list[str]) -> int:
 
 def make_tables(problems: list[Problem]) -> None:
     """Solve problems, one after the other."""
-    from lab2048.solve.estimate import estimate, free_space
-    from lab2048.solve.solver import Step, make_table
-    from lab2048.solve.store import tables_folder
+    from lab2048.solver.estimate import estimate, free_space
+    from lab2048.solver.executor import Step
+    from lab2048.solver.job import make_table
+    from lab2048.solver.table_files import tables_folder
 
     tell = teller()
     for number, problem in enumerate(problems):
@@ -56,9 +57,9 @@ def make_tables(problems: list[Problem]) -> None:
 
 def make_survey(problem: Problem) -> None:
     """Survey a solved game, without pictures."""
-    from lab2048.results import keep_survey
-    from lab2048.solve.survey import survey
-    from lab2048.solve.table import open_table
+    from lab2048.measure.archive import keep_survey
+    from lab2048.solver.survey import survey
+    from lab2048.solver.tables import open_table
 
     tell = teller()
     with open_table(problem) as table:
@@ -67,7 +68,7 @@ def make_survey(problem: Problem) -> None:
 
 
 def teller() -> Callable[[float], None]:
-    """A function that prints a share, now and then."""
+    """Return a function that prints a share, at most ten times per second."""
     last = 0.0
 
     def tell(share: float) -> None:

@@ -1,4 +1,4 @@
-"""A game that is watched: a WebSocket, over which a player's moves come and orders go.
+"""A watched game: a WebSocket that takes orders and sends a player's moves.
 
 Orders are JSON objects with `do`:
 
@@ -6,8 +6,8 @@ Orders are JSON objects with `do`:
      "speed": 8, "skip": 0, "paused": false}      a new game; `skip` moves are made at once
     {"do": "pause"}   {"do": "play"}   {"do": "step"}   {"do": "speed", "speed": 30}
 
-A speed is in moves a second, and 0 is as fast as it goes. What comes back is a *frame*, at most
-thirty a second: the moves and spawns since the last one, and what the player thinks of the board
+A speed is in moves per second, and 0 is as fast as it goes. What comes back is a *frame*, at most
+thirty per second: the moves and spawns since the last one, and what the player thinks of the board
 that is shown. Each socket has a game of its own.
 """
 
@@ -21,27 +21,26 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from lab2048 import chance
-from lab2048.analysis import Opinion, opinion, opinion_json
-from lab2048.game import P4, Game, Rules
-from lab2048.player import Player
-from lab2048.records import moves_text, spawns_text
-from lab2048.studio.library import Library
+from lab2048.formatting import one_line
+from lab2048.game import P4, Game, Rules, randomness
+from lab2048.game.record import moves_text, spawns_text
+from lab2048.measure.positions import Opinion, opinion, opinion_json
+from lab2048.players.player import Player
+from lab2048.players.time_limit import time_limit
+from lab2048.studio.fair_queue import Client, Desk
 from lab2048.studio.limits import IDLE, MESSAGE, MOVE_SECONDS, WATCHED, WATCHED_BY_ONE
-from lab2048.studio.work import Client, Desk
-from lab2048.time_limit import time_limit
-from lab2048.wording import one_line
+from lab2048.studio.resources import Library
 
 FRAME = 1 / 30
-"""Seconds from one frame to the next, at least."""
+"""The least time from one frame to the next, in seconds."""
 SLICE = 0.004
-"""Seconds that a game takes of a thread at a time."""
+"""Seconds of a thread that a game takes at a time."""
 SPEED, SLOWEST, FASTEST = 8.0, 0.1, 1000.0
-"""Moves a second, usually, at least and at most; beyond that it is 0, as fast as it goes."""
+"""Moves per second: the default, the least and the most; beyond that it is 0, no limit."""
 SKIPPED = 100_000
-"""Moves that may be made at once at the start; no game has so many."""
+"""The most moves that may be skipped at the start; no game is that long."""
 PATIENCE = 20.0
-"""Seconds after which someone who does not take a frame has gone."""
+"""Seconds after which a client that takes no frame counts as gone."""
 
 
 class Run:
@@ -54,11 +53,11 @@ class Run:
 
     @property
     def skipping(self) -> bool:
-        """Whether it is not yet where it is to be shown from."""
+        """Whether it has not reached the move that it is shown from."""
         return len(self.game.moves) < self.skip and not self.game.over
 
     def part(self, count: int, end: float) -> bool:
-        """Make up to so many moves, for as long as a slice; whether a frame can be sent then.
+        """Make up to `count` moves within a slice of time. Return whether a frame can be sent.
 
         `end` is the time at which one is due anyway. With it comes what the player thinks.
         """
@@ -91,7 +90,7 @@ class Run:
                 return
 
     def facts(self) -> dict[str, Any]:
-        """What game it is."""
+        """Which game it is, for the first frame."""
         rules = self.game.rules
         seed = str(self.game.seed)  # JavaScript's numbers have 53 bits
         return {"rules": rules.name, "p4": rules.p4, "player": self.player.spec, "seed": seed}
@@ -139,7 +138,7 @@ class Watch:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def tell(self, message: dict[str, Any]) -> None:
-        """Send a message; one who does not take it has gone."""
+        """Send a message; a client that does not take it counts as gone."""
         try:
             await asyncio.wait_for(self.socket.send_text(json.dumps(message)), PATIENCE)
         except (TimeoutError, RuntimeError):
@@ -189,7 +188,7 @@ class Watch:
         self.due = 0.0
 
     async def _start(self, order: dict[str, Any]) -> None:
-        """A new game."""
+        """Start a new game."""
         rules = Rules.parse(str(order.get("rules", "4x4")), order.get("p4", P4))
         spec = str(order.get("player", ""))
         speed = _speed(order)
@@ -203,7 +202,7 @@ class Watch:
     # -- the game ------------------------------------------------------------------------------
 
     async def _play(self) -> None:
-        """Make moves when they are due, and tell."""
+        """Make moves when they are due, and send them."""
         shown: Run | None = None
         while True:
             run = self.run
@@ -224,7 +223,7 @@ class Watch:
                     await self.tell({"error": one_line(error)})
 
     async def _wait(self, seconds: float | None) -> None:
-        """Wait for a word, or for some time."""
+        """Wait for an order, or for some time."""
         self.word.clear()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.word.wait(), seconds)
@@ -266,7 +265,7 @@ class Watches:
         self.open: list[str] = []  # whose they are
 
     async def serve(self, socket: WebSocket, client: Client) -> None:
-        """Serve one that wants to watch, if there are not too many."""
+        """Serve a client that wants to watch, unless there are too many."""
         host, _ = client
         await socket.accept()
         if len(self.open) >= WATCHED or self.open.count(host) >= WATCHED_BY_ONE:
@@ -285,7 +284,7 @@ class Watches:
 
 
 def _order(text: str) -> dict[str, Any]:
-    """An order out of a message, or a `ValueError`."""
+    """Parse an order, or raise a `ValueError`."""
     if not text or len(text) > MESSAGE:
         raise ValueError(f"an order is a JSON object of at most {MESSAGE} characters")
     try:
@@ -298,7 +297,7 @@ def _order(text: str) -> dict[str, Any]:
 
 
 def _number(order: dict[str, Any], name: str, low: float, high: float, usual: float) -> float:
-    """A number out of an order, or a `ValueError`."""
+    """Return a number of an order, or raise a `ValueError`."""
     found = order.get(name, usual)
     if isinstance(found, bool) or not isinstance(found, int | float) or not low <= found <= high:
         raise ValueError(f"{name} is a number from {low:g} to {high:g}")
@@ -306,14 +305,14 @@ def _number(order: dict[str, Any], name: str, low: float, high: float, usual: fl
 
 
 def _speed(order: dict[str, Any]) -> float:
-    """The speed out of an order; hardly any is none at all."""
+    """Return the speed of an order, at least `SLOWEST` unless it is 0."""
     found = _number(order, "speed", 0, FASTEST, SPEED)
     return max(found, SLOWEST) if found else 0.0
 
 
 def _seed(found: Any) -> int | None:
-    """A seed out of an order: a number, or its digits; None if one is to be drawn."""
+    """Return the seed of an order, a number or its digits; None to draw one."""
     if found is None or found == "":
         return None
     digits = isinstance(found, str) and found.isascii() and found.isdigit() and len(found) <= 20
-    return chance.checked_seed(int(found) if digits else found)
+    return randomness.checked_seed(int(found) if digits else found)

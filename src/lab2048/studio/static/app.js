@@ -1,13 +1,16 @@
 // The frame of the page: addresses, keys, light and dark, messages.
+//
+// Each view is a module in views/, with a folder of its own for its parts. board.js draws boards,
+// engine.js plays the game, api.js asks the server.
 
 import { el, fill } from "./parts.js";
 
 const VIEWS = {
-  play: () => import("./play.js"),
-  watch: () => import("./watch.js"),
-  analyse: () => import("./analyse.js"),
-  review: () => import("./review.js"),
-  results: () => import("./results.js"),
+  play: () => import("./views/play.js"),
+  watch: () => import("./views/watch.js"),
+  analyse: () => import("./views/analyse.js"),
+  review: () => import("./views/review.js"),
+  results: () => import("./views/results.js"),
 };
 const main = document.getElementById("main");
 const live = document.getElementById("live");
@@ -229,7 +232,7 @@ function typing({ target, key }) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || dialog.open || question) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || dialog.open || question?.open) return;
   if (typing(event)) return;
   if (event.key === "?") showKeys();
   else if (event.key === "t") switchTheme();

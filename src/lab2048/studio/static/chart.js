@@ -1,6 +1,7 @@
 // Line charts as SVG, with a colour, a dash and a mark of its own for each line.
 
-import { compact, el, number } from "./parts.js";
+import { compact, number } from "./numbers.js";
+import { el } from "./parts.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
 const DASHES = ["", "6 3", "2 3", "8 3 2 3", "12 3", "4 2"];
@@ -12,6 +13,24 @@ const MARKS = [
   "M0 4l4 -7h-8z",
   "M-4 -1h3v-3h2v3h3v2h-3v3h-2v-3h-3z",
 ];
+const USUAL = {
+  names: null,
+  xLabel: "",
+  yLabel: "",
+  yFormat: compact,
+  xFormat: (x) => number(x, 0),
+  log: false,
+  yMin: null,
+  yMax: null,
+  events: [],
+  onPick: null,
+  cursor: null,
+  width: 640,
+  height: 220,
+  label: "",
+};
+const [RIGHT, TOP, BOTTOM] = [16, 12, 44]; // the margins; the left one is as wide as its texts
+const NARROW = { window: 520, chart: 360 };
 const colourClass = (i) => `line-${i % 6}`;
 
 function svg(tag, props, ...children) {
@@ -22,7 +41,36 @@ function svg(tag, props, ...children) {
   return made;
 }
 
-// Round numbers from low to high, about so many.
+/* A chart of `series`: { name, points: [[x, y]], area, marks, colour }.
+   x is a number, or with `names` the place in that list. `events` are marked points of the first
+   line: { x, y, className, title }. `width` and `height` are in units of the text. `onPick` is told
+   the nearest x. `cursor` is a line across. */
+export function chart(wanted) {
+  const given = { ...USUAL, ...wanted };
+  const points = given.series.flatMap((each) => each.points.filter(([, y]) => y !== null));
+  if (!points.length) return el("p", { class: "dim" }, "nothing to draw");
+  const plot = scaled(given, points);
+  const picture = svg("svg", {
+    viewBox: `0 0 ${plot.width} ${plot.height}`,
+    role: "img",
+    "aria-label": plot.label || plot.yLabel,
+    class: plot.onPick ? "chart pick" : "chart",
+  });
+  picture.append(
+    ...gridLines(plot),
+    ...marksOfX(plot),
+    ...axisNames(plot),
+    ...plot.series.flatMap((each, i) => line(plot, each, i)),
+    ...plot.events.map((each) => eventMark(plot, each)),
+  );
+  if (plot.cursor !== null) picture.append(cursorLine(plot));
+  if (plot.onPick) onClick(plot, picture);
+  return el("figure", {}, picture, legend(plot.series));
+}
+
+// -- the scales ---------------------------------------------------------------------------------
+
+// Round numbers from low to high, about `count`.
 function ticks(low, high, count = 5) {
   const span = high - low || 1;
   const rough = span / count;
@@ -34,171 +82,136 @@ function ticks(low, high, count = 5) {
   return found;
 }
 
-/* A chart of `series`: { name, points: [[x, y]], area, marks, plain }.
-   x is a number, or with `names` the place in that list. `events` are marked points of the first
-   line: { x, y, className, title }. `width` and `height` are in units of the text. `onPick` is told
-   the nearest x. `cursor` is a line across. */
-export function chart({
-  series,
-  names = null,
-  xLabel = "",
-  yLabel = "",
-  yFormat = compact,
-  xFormat = (x) => number(x, 0),
-  log = false,
-  yMin = null,
-  yMax = null,
-  events = [],
-  onPick = null,
-  cursor = null,
-  width = 640,
-  height = 220,
-  label = "",
-}) {
-  const right = 16;
-  const top = 12;
-  const bottom = 44;
-  if (innerWidth < 520) width = 360;
-  const points = series.flatMap((each) => each.points.filter(([, y]) => y !== null));
-  if (!points.length) return el("p", { class: "dim" }, "nothing to draw");
+// What is drawn, with the range of both axes and the place of an x and a y in the picture.
+function scaled(given, points) {
+  const width = innerWidth < NARROW.window ? NARROW.chart : given.width;
+  const { height, log, names } = given;
+  const scaleX = log ? Math.log2 : (x) => x;
   const xs = points.map(([x]) => x);
   const ys = points.map(([, y]) => y);
-  const scaleX = log ? Math.log2 : (x) => x;
   let [x0, x1] = names
     ? [-0.3, names.length - 0.7]
     : [Math.min(...xs), Math.max(...xs)].map(scaleX);
-  if (x0 === x1) {
-    x0 -= 1;
-    x1 += 1;
-  }
-  const y0 = yMin ?? Math.min(...ys);
-  let y1 = yMax ?? Math.max(...ys);
+  if (x0 === x1) [x0, x1] = [x0 - 1, x1 + 1];
+  const y0 = given.yMin ?? Math.min(...ys);
+  let y1 = given.yMax ?? Math.max(...ys);
   if (y0 === y1) y1 = y0 + 1;
-  const labels = ticks(y0, y1, 4).map((y) => [y, yFormat(y)]);
+  const labels = ticks(y0, y1, 4).map((y) => [y, given.yFormat(y)]);
   const left = 34 + 7 * Math.max(...labels.map(([, text]) => text.length));
-  const px = (x) => left + ((scaleX(x) - x0) / (x1 - x0)) * (width - left - right);
-  const py = (y) => top + (1 - (y - y0) / (y1 - y0)) * (height - top - bottom);
-  const picture = svg("svg", {
-    viewBox: `0 0 ${width} ${height}`,
-    role: "img",
-    "aria-label": label || yLabel,
-    class: onPick ? "chart pick" : "chart",
+  const px = (x) => left + ((scaleX(x) - x0) / (x1 - x0)) * (width - left - RIGHT);
+  const py = (y) => TOP + (1 - (y - y0) / (y1 - y0)) * (height - TOP - BOTTOM);
+  return { ...given, width, left, labels, x0, x1, y0, px, py };
+}
+
+// -- the axes -----------------------------------------------------------------------------------
+
+const gridLines = ({ labels, left, width, py }) =>
+  labels.flatMap(([y, text]) => [
+    svg("line", { x1: left, x2: width - RIGHT, y1: py(y), y2: py(y), class: "gridline" }),
+    svg("text", { x: left - 8, y: py(y) + 4, class: "tick end" }, text),
+  ]);
+
+// The values of x that are named: all names, powers of two, or round numbers.
+function namedX({ names, log, x0, x1 }) {
+  if (names) return names.map((_, i) => i);
+  if (!log) return ticks(x0, x1, 7);
+  const first = Math.ceil(x0);
+  return Array.from({ length: Math.floor(x1) - first + 1 }, (_, i) => 2 ** (first + i));
+}
+
+function marksOfX(plot) {
+  const { names, xFormat, left, width, height, px } = plot;
+  const marks = namedX(plot);
+  const texts = marks.map((x) => (names ? names[x] : xFormat(x)));
+  const most = (width - left - RIGHT) / (10 + 7 * Math.max(...texts.map((text) => text.length)));
+  const every = Math.ceil(marks.length / most); // so that texts stand apart
+  return marks.flatMap((x, i) => {
+    if (i % every) return [];
+    const side = px(x) > width - 34 ? "end" : "middle";
+    return [svg("text", { x: px(x), y: height - BOTTOM + 18, class: `tick ${side}` }, texts[i])];
   });
-  for (const [y, text] of labels) {
-    picture.append(
-      svg("line", { x1: left, x2: width - right, y1: py(y), y2: py(y), class: "gridline" }),
-      svg("text", { x: left - 8, y: py(y) + 4, class: "tick end" }, text),
-    );
-  }
-  const marksX = names
-    ? names.map((_, i) => i)
-    : log
-      ? Array.from(
-          { length: Math.floor(x1) - Math.ceil(x0) + 1 },
-          (_, i) => 2 ** (Math.ceil(x0) + i),
-        )
-      : ticks(x0, x1, 7);
-  const textsX = marksX.map((x) => (names ? names[x] : xFormat(x)));
-  const most = (width - left - right) / (10 + 7 * Math.max(...textsX.map((text) => text.length)));
-  const every = Math.ceil(marksX.length / most); // so that texts stand apart
-  marksX.forEach((x, i) => {
-    if (i % every === 0)
-      picture.append(
-        svg(
-          "text",
-          {
-            x: px(x),
-            y: height - bottom + 18,
-            class: px(x) > width - 34 ? "tick end" : "tick middle",
-          },
-          textsX[i],
-        ),
-      );
-  });
-  picture.append(
-    svg("text", { x: (left + width - right) / 2, y: height - 6, class: "axis middle" }, xLabel),
-    svg(
-      "text",
-      {
-        x: 14,
-        y: (top + height - bottom) / 2,
-        class: "axis middle",
-        transform: `rotate(-90 14 ${(top + height - bottom) / 2})`,
-      },
-      yLabel,
-    ),
+}
+
+function axisNames({ xLabel, yLabel, left, width, height }) {
+  const middle = (TOP + height - BOTTOM) / 2;
+  const turned = { class: "axis middle", transform: `rotate(-90 14 ${middle})` };
+  return [
+    svg("text", { x: (left + width - RIGHT) / 2, y: height - 6, class: "axis middle" }, xLabel),
+    svg("text", { x: 14, y: middle, ...turned }, yLabel),
+  ];
+}
+
+// -- what is drawn ------------------------------------------------------------------------------
+
+// The path of a line; it breaks where a value is missing.
+const pathOf = ({ px, py }, points) =>
+  points
+    .map(([x, y], k) =>
+      y === null
+        ? ""
+        : `${k && points[k - 1][1] !== null ? "L" : "M"}${px(x).toFixed(1)} ${py(y).toFixed(1)}`,
+    )
+    .join("");
+
+function line(plot, each, i) {
+  const { px, py, y0 } = plot;
+  const drawn = each.points.filter(([, y]) => y !== null);
+  if (!drawn.length) return [];
+  const colour = colourClass(each.colour ?? i);
+  const path = pathOf(plot, each.points);
+  const below = `L${px(drawn.at(-1)[0])} ${py(y0)}L${px(drawn[0][0])} ${py(y0)}Z`;
+  const mark = ([x, y]) => dot(i, colour, px(x), py(y));
+  return [
+    ...(each.area ? [svg("path", { d: path + below, class: `area ${colour}` })] : []),
+    curve(i, colour, path),
+    ...(each.marks ? drawn.map(mark) : []),
+  ];
+}
+
+const curve = (i, colour, d) =>
+  svg("path", { d, class: `curve ${colour}`, "stroke-dasharray": DASHES[i % 6] });
+const dot = (i, colour, x, y) =>
+  svg("path", { d: MARKS[i % 6], transform: `translate(${x} ${y})`, class: `dot ${colour}` });
+
+const eventMark = ({ px, py }, { x, y, className, title }) =>
+  svg(
+    "circle",
+    { cx: px(x), cy: py(y), r: 4.5, class: `event ${className}`, "data-x": x },
+    svg("title", {}, title),
   );
-  series.forEach((each, i) => {
-    const drawn = each.points.filter(([, y]) => y !== null);
-    if (!drawn.length) return;
-    const path = each.points
-      .map(([x, y], k) =>
-        y === null
-          ? ""
-          : `${k && each.points[k - 1][1] !== null ? "L" : "M"}${px(x).toFixed(1)} ${py(y).toFixed(1)}`,
-      )
-      .join("");
-    if (each.area)
-      picture.append(
-        svg("path", {
-          d: `${path}L${px(drawn.at(-1)[0])} ${py(y0)}L${px(drawn[0][0])} ${py(y0)}Z`,
-          class: `area ${colourClass(each.colour ?? i)}`,
-        }),
+
+function legend(series) {
+  if (series.length < 2) return null;
+  return el(
+    "figcaption",
+    { class: "legend" },
+    series.map((each, i) => {
+      const colour = colourClass(each.colour ?? i);
+      const sample = svg(
+        "svg",
+        { viewBox: "0 0 28 12", class: "sample", "aria-hidden": "true" },
+        curve(i, colour, "M0 6H28"),
       );
-    picture.append(
-      svg("path", {
-        d: path,
-        class: `curve ${colourClass(each.colour ?? i)}`,
-        "stroke-dasharray": DASHES[i % 6],
-      }),
-    );
-    if (each.marks)
-      for (const [x, y] of drawn)
-        picture.append(
-          svg("path", {
-            d: MARKS[i % 6],
-            transform: `translate(${px(x)} ${py(y)})`,
-            class: `dot ${colourClass(each.colour ?? i)}`,
-          }),
-        );
+      if (each.marks) sample.append(dot(i, colour, 14, 6));
+      return el("span", {}, sample, each.name);
+    }),
+  );
+}
+
+// -- the cursor ---------------------------------------------------------------------------------
+
+function cursorLine({ left, width, height, x0, x1, cursor }) {
+  const made = svg("line", {
+    y1: TOP,
+    y2: height - BOTTOM,
+    class: "cursor",
+    "data-left": left,
+    "data-right": width - RIGHT,
+    "data-low": x0,
+    "data-high": x1,
   });
-  for (const each of events)
-    picture.append(
-      svg(
-        "circle",
-        {
-          cx: px(each.x),
-          cy: py(each.y),
-          r: 4.5,
-          class: `event ${each.className}`,
-          "data-x": each.x,
-        },
-        svg("title", {}, each.title),
-      ),
-    );
-  if (cursor !== null) {
-    const line = svg("line", {
-      y1: top,
-      y2: height - bottom,
-      class: "cursor",
-      "data-left": left,
-      "data-right": width - right,
-      "data-low": x0,
-      "data-high": x1,
-    });
-    moveCursor(line, cursor);
-    picture.append(line);
-  }
-  if (onPick)
-    picture.addEventListener("click", (event) => {
-      const box = picture.getBoundingClientRect();
-      const x =
-        x0 +
-        ((((event.clientX - box.left) / box.width) * width - left) / (width - left - right)) *
-          (x1 - x0);
-      onPick(Math.round(x));
-    });
-  return el("figure", {}, picture, legend(series));
+  moveCursor(made, cursor);
+  return made;
 }
 
 // Put the line across a chart at another x.
@@ -211,30 +224,10 @@ export function moveCursor(line, x) {
   line.setAttribute("x2", place);
 }
 
-function legend(series) {
-  if (series.length < 2) return null;
-  return el(
-    "figcaption",
-    { class: "legend" },
-    series.map((each, i) => {
-      const sample = svg(
-        "svg",
-        { viewBox: "0 0 28 12", class: "sample", "aria-hidden": "true" },
-        svg("path", {
-          d: "M0 6H28",
-          class: `curve ${colourClass(each.colour ?? i)}`,
-          "stroke-dasharray": DASHES[i % 6],
-        }),
-      );
-      if (each.marks)
-        sample.append(
-          svg("path", {
-            d: MARKS[i % 6],
-            transform: "translate(14 6)",
-            class: `dot ${colourClass(each.colour ?? i)}`,
-          }),
-        );
-      return el("span", {}, sample, each.name);
-    }),
-  );
+function onClick({ onPick, left, width, x0, x1 }, picture) {
+  picture.addEventListener("click", (event) => {
+    const box = picture.getBoundingClientRect();
+    const across = ((event.clientX - box.left) / box.width) * width - left;
+    onPick(Math.round(x0 + (across / (width - left - RIGHT)) * (x1 - x0)));
+  });
 }

@@ -1,5 +1,5 @@
 // The game in the browser: the same moves, the same random words and so the same spawns as the
-// Python engine (lab2048.game, lab2048.chance). A board is an array of ranks, row by row.
+// Python engine (lab2048.game). A board is an array of ranks, row by row.
 
 export const DIRECTIONS = ["up", "right", "down", "left"];
 export const ARROWS = ["↑", "→", "↓", "←"];

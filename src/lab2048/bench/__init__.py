@@ -1,0 +1,1 @@
+"""How fast lab2048 is on this machine."""

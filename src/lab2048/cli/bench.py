@@ -1,0 +1,189 @@
+"""The commands `bench`: how fast lab2048 is on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lab2048.cli.console import new_table, output, status
+from lab2048.cli.options import JsonOption, command_group, in_python
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+app = command_group("Measure how fast lab2048 is on this machine.")
+
+
+@app.command(epilog=in_python("lab2048.bench.engine.bench_engine()"))
+def engine(as_json: JsonOption = False) -> None:
+    """The speed of the game itself, on one thread, and the signature of its behaviour."""
+    from lab2048.bench.engine import bench_engine, prepare
+
+    prepare()
+    figures = _measured(bench_engine)
+    table = new_table("figure")
+    table.add_column("value", justify="right")
+    for board, speed in figures["random_play_moves_per_second"].items():
+        table.add_row(f"random play on {board}", f"{speed / 1e6:.1f} million moves/s")
+    steps = figures["vector_env_steps_per_second"]
+    shown = "Gymnasium is not installed" if steps is None else f"{steps / 1e6:.1f} million steps/s"
+    table.add_row("vector environment, 4096 boards of 4x4", shown)
+    table.add_row("import lab2048", f"{figures['import_seconds'] * 1000:.0f} ms")
+    table.add_row("signature", str(figures["signature"]))
+    _print_figures(figures, table, as_json)
+
+
+@app.command("solve", epilog=in_python("lab2048.bench.engine.bench_solve()"))
+def bench_solve(as_json: JsonOption = False) -> None:
+    """The speed of solving 4x2 and 3x3, on all cores, and the size of their tables."""
+    from lab2048.bench import engine as bench
+
+    bench.prepare_solve()
+    figures = _measured(bench.bench_solve)
+    table = new_table("board")
+    for name in ("states", "seconds", "enumerate, states/s", "values, states/s", "bytes a state"):
+        table.add_column(name, justify="right")
+    for board, row in figures["boards"].items():
+        table.add_row(
+            board,
+            f"{row['states']:,}",
+            f"{row['seconds']:.2f}",
+            f"{row['enumerate_states_per_second'] / 1e6:.1f} million",
+            f"{row['values_states_per_second'] / 1e6:.1f} million",
+            f"{row['bytes_per_state']:.2f}",
+        )
+    _print_figures(figures, table, as_json)
+
+
+@app.command("search", epilog=in_python("lab2048.bench.engine.bench_search()"))
+def bench_search(as_json: JsonOption = False) -> None:
+    """The speed of players that search, and of exact values of players."""
+    from lab2048.bench import engine as bench
+
+    bench.prepare_search()
+    figures = _measured(bench.bench_search)
+    table = new_table("figure")
+    table.add_column("value", justify="right")
+    for depth, row in figures["expectimax_moves_per_cpu_second"].items():
+        table.add_row(
+            f"expectimax:{depth}, one thread", f"{row['moves'] / 1e6:.1f} million moves/s"
+        )
+    for name in ("montecarlo_50", "mcts_200", "greedy"):
+        row = figures[name]
+        speed = f"{row['moves_per_second']:,} moves/s, {row['seconds_per_game']:.2g} s a game"
+        table.add_row(f"games of {name.replace('_', ', ')} on 4x4", speed)
+    for spec, seconds in figures["exact_3x3_seconds"].items():
+        table.add_row(f"exact value of {spec} on 3x3", f"{seconds:.1f} s")
+    _print_figures(figures, table, as_json)
+
+
+@app.command("td", epilog=in_python("lab2048.bench.engine.bench_td()"))
+def bench_td(as_json: JsonOption = False) -> None:
+    """The speed of training n-tuple networks on 4x4, and of playing with one."""
+    from lab2048.bench import engine as bench
+
+    bench.prepare_td()
+    figures = _measured(bench.bench_td)
+    table = new_table("figure")
+    table.add_column("value", justify="right")
+    for name, row in figures["learning_moves_per_second"].items():
+        for threads, speed in row.items():
+            several = f"{threads} thread{'s' * (threads != '1')}"
+            table.add_row(f"learning, {name}, {several}", f"{speed / 1e6:.2f} million moves/s")
+    for depth, speed in figures["playing_moves_per_second"].items():
+        table.add_row(f"playing, {depth}, 1 thread", f"{speed:,} moves/s")
+    _print_figures(figures, table, as_json)
+
+
+@app.command("neural", epilog=in_python("lab2048.bench.neural.bench_neural()"))
+def bench_neural(as_json: JsonOption = False) -> None:
+    """The speed of neural networks, on one thread: self-play on 3x3, and votes on 4x4."""
+    from lab2048.learn.neural_players import torch_module
+
+    torch_module("gradient")
+    from lab2048.bench import neural as bench
+
+    figures = _measured(bench.bench_neural)
+    table = new_table("figure")
+    table.add_column("value", justify="right")
+    for preset, row in figures["self_play"].items():
+        name = f"self-play on 3x3, {preset}, {bench.SIMULATIONS} simulations"
+        table.add_row(name, f"{row['moves_per_second']:,} moves/s")
+        evaluations = f"{row['evaluations_per_second']:,} in batches of {row['mean_batch']:.0f}"
+        table.add_row("  evaluations a second", evaluations)
+        alone = f"{row['network_alone_evaluations_per_second']:,}"
+        table.add_row("  of the network alone", alone)
+        table.add_row("  the search costs", f"{100 * row['search_overhead']:.1f}%")
+    for name, row in figures["voting"].items():
+        speed = f"{row['moves_per_second']:,} moves/s"
+        table.add_row(f"votes of {name}, {bench.GAMES:,} games of 4x4", speed)
+    _print_figures(figures, table, as_json)
+
+
+@app.command("cluster", epilog=in_python("lab2048.bench.cluster.bench_cluster()"))
+def bench_cluster(as_json: JsonOption = False) -> None:
+    """What a Ray cluster on this machine costs over threads, on layers of 4x3."""
+    from lab2048.bench import cluster as bench
+
+    figures = _measured(bench.bench_cluster)
+    table = new_table("who")
+    for name in ("states, states/s", "values, states/s", "both, states/s"):
+        table.add_column(name, justify="right")
+    for name in ("threads", "workers"):
+        row = figures[f"{name}_states_per_second"]
+        speeds = [f"{row[stage] / 1e6:.1f} M" for stage in ("enumerate", "values", "both")]
+        table.add_row(f"{figures['workers']} {name}", *speeds)
+    _print_figures(figures, table, as_json)
+    if not as_json:
+        turns = ", ".join(f"{each:g}%" for each in figures["more_time_percent_of_turns"])
+        print(f"Workers take {figures['more_time_percent']:g}% longer (turns: {turns}).")
+
+
+@app.command("studio", epilog=in_python("lab2048.bench.studio.bench_studio()"))
+def bench_studio(as_json: JsonOption = False) -> None:
+    """How fast the studio answers, to one client and to many at once."""
+    from lab2048.bench import studio as bench
+    from lab2048.studio.server import need_server
+
+    need_server()
+    figures = _measured(bench.bench_studio)
+    crowd = figures["crowd"]
+    table = new_table("figure")
+    table.add_column("value", justify="right")
+    table.add_row("start, until the address is printed", f"{figures['start_seconds']:.2f} s")
+    page = figures["page"]
+    table.add_row(f"page, {page['files']} files", f"{page['bytes'] / 1000:.0f} kB")
+    table.add_row("  transfer of all", f"{page['transfer_ms']:.0f} ms")
+    table.add_row(
+        f"analysis on {figures['board']}, one client", _milliseconds(figures["analyse_ms"])
+    )
+    many = f"{crowd['clients']} clients, {crowd['watchers']} watching"
+    table.add_row(f"analysis, {many}", _milliseconds(crowd))
+    table.add_row("  answers a second", f"{crowd['answers_per_second']:,}")
+    table.add_row("  frames a second, each watcher", f"{crowd['frames_per_second_a_watcher']}")
+    table.add_row("  errors", str(crowd["errors"]))
+    crowd = figures["table_crowd"]
+    table.add_row(f"analysis, {crowd['clients']} clients", _milliseconds(crowd))
+    _print_figures(figures, table, as_json)
+
+
+def _milliseconds(spread: dict[str, Any]) -> str:
+    """A median and what only a hundredth exceeds."""
+    return f"{spread['median']:.1f} ms, 1% above {spread['p99']:.0f} ms"
+
+
+def _measured(bench: Callable[[Callable[[str], object]], dict[str, Any]]) -> dict[str, Any]:
+    """The figures of a benchmark, which says meanwhile what it is at."""
+    with status("measuring") as change:
+        return bench(lambda text: change(f"measuring {text}"))
+
+
+def _print_figures(figures: dict[str, Any], table: Table, as_json: bool) -> None:
+    """Figures as JSON, or as a table and the machine they were measured on."""
+    if as_json:
+        print(json.dumps(figures))
+        return
+    console = output()
+    console.print(table)
+    console.print(", ".join(f"{key} {value}" for key, value in figures["machine"].items()))

@@ -1,0 +1,289 @@
+"""The commands that train players: one for every learner, made of the fields of its settings."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import Field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from lab2048.cli import completion
+from lab2048.cli.console import new_table, output, progress_bar
+from lab2048.cli.options import (
+    ClusterOption,
+    ForceOption,
+    JsonOption,
+    command_group,
+    count_option,
+    in_python,
+)
+from lab2048.home import say
+from lab2048.learn.registry import Registered, find_learner, imported, is_learner, learners
+
+if TYPE_CHECKING:
+    from lab2048.learn.algorithm import Learner
+    from lab2048.learn.result import TrainedRun, TrainedRuns
+    from lab2048.learn.resume import Hearing, Make
+    from lab2048.learn.settings import LearnerSettings
+
+LISTED = ("ntuple",)
+"""Learners whose JSON value is a list even of one training."""
+
+NameOption = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        metavar="NAME",
+        help="The name that it gets.",
+        autocompletion=completion.networks,
+    ),
+]
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="TABLE",
+        help="Measure it against a table.",
+        autocompletion=completion.tables,
+    ),
+]
+FourOption = Annotated[float | None, typer.Option("--p4", help="The chance of a 4.")]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with it.")]
+RunsOption = Annotated[
+    int, typer.Option("--runs", min=1, max=100, help="Trainings, each with a seed of its own.")
+]
+MinutesOption = Annotated[float | None, typer.Option("--minutes", help="Or how long.")]
+PlotOption = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="Draw the curve: .svg, .png.")
+]
+
+
+class LearnerCommands(TyperGroup):
+    """The group `train`: a command for every learner, made when it is asked for, and the others."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, those of learners first."""
+        return [*learners(), *super().list_commands(ctx)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name."""
+        if is_learner(cmd_name):
+            return command_of(find_learner(cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+
+app = command_group("Train a player, or list and pack what was trained.")
+app.info.cls = LearnerCommands
+
+
+# -- a command from settings ---------------------------------------------------------------------
+
+
+def command_of(entry: Registered) -> Any:
+    """Return the command that trains with a learner."""
+    cls = entry.load_settings()
+
+    def call(**options: Any) -> None:
+        train(entry, cls, options)
+
+    call.__signature__ = inspect.Signature(parameters_of(entry, cls))  # type: ignore[attr-defined]
+    call.__doc__ = (
+        f"{entry.about}\n\nStop it with Ctrl-C; --resume goes on. What was learnt plays as "
+        f"{entry.name}:NAME."
+    )
+    if entry.far:
+        call.__doc__ += " On a cluster --threads is the number of actors that play."
+    single = typer.Typer(add_completion=False)
+    single.command(entry.name, epilog=in_python(entry.call()))(call)
+    return typer.main.get_command(single)
+
+
+def parameters_of(entry: Registered, cls: type[LearnerSettings]) -> list[inspect.Parameter]:
+    """Return the parameters of a command: what all have, and the settings of the learner."""
+    from lab2048.learn.settings import option_fields
+
+    fields = option_fields(cls)
+    about = f"The board's size; {cls.board}."
+    board = typer.Option("--board", metavar="RxC", help=about, autocompletion=completion.boards)
+    threads = typer.Option("--threads", min=1, max=1024, help=cls.threads_about)
+    found: dict[str, tuple[Any, Any]] = {
+        "board": (Annotated[str | None, board], None),
+        "p4": (FourOption, None),
+    }
+    if cls.goal not in {each.name for each in fields}:
+        told = f"{cls.counted.capitalize()}, such as 5000, 200k or 1M."
+        count = count_option(f"--{cls.goal}", cls.counted, told)
+        found |= {cls.goal: (Annotated[int | None, count], None), "minutes": (MinutesOption, None)}
+    found |= {each.name: (annotation_of(each), None) for each in fields}
+    found |= {
+        "out": (NameOption, None), "resume": (ResumeOption, False), "runs": (RunsOption, 1),
+        "against": (AgainstOption, None), "threads": (Annotated[int | None, threads], None),
+    }  # fmt: skip
+    if entry.far:
+        found["cluster"] = (ClusterOption, None)
+    found |= {"plot": (PlotOption, None), "force": (ForceOption, False)}
+    found["as_json"] = (JsonOption, False)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(name, keyword, default=default, annotation=annotation)
+        for name, (annotation, default) in found.items()
+    ]
+
+
+def annotation_of(each: Field[Any]) -> Any:
+    """Return the type and the option of a setting; that it was not given is None."""
+    from lab2048.learn.settings import help_of
+
+    facts, flag = each.metadata, f"--{each.name.replace('_', '-')}"
+    about, kind = help_of(each), facts["kind"]
+    if facts["counts"]:
+        option = count_option(flag, facts["counts"], about, int(facts["low"]), int(facts["high"]))
+        return Annotated[int | None, option]
+    if kind is bool:
+        return Annotated[bool | None, typer.Option(f"{flag}/--no-{flag[2:]}", help=about)]
+    complete = matching(facts["choices"]) if facts["choices"] else None
+    found = typer.Option(flag, metavar=facts["metavar"], help=about, autocompletion=complete)
+    return Annotated[(list[str] if kind is tuple else kind) | None, found]
+
+
+def matching(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """Return what completes one of some words."""
+    return lambda incomplete: [each for each in choices if each.startswith(incomplete)]
+
+
+# -- training ------------------------------------------------------------------------------------
+
+
+def train(entry: Registered, cls: type[LearnerSettings], options: dict[str, Any]) -> None:
+    """Train as the options of a command ask for, and print what came of it."""
+    from lab2048.learn import train as training
+    from lab2048.learn.resume import Asked
+    from lab2048.learn.settings import option_fields
+
+    plot: Path | None = options["plot"]
+    count = None if training.is_a_setting(cls) else options[cls.goal]
+    minutes = options.get("minutes")
+    training.checked_length(cls, count, minutes)
+    check_plot(plot, options["force"])
+    names = ["board", "p4", *(each.name for each in option_fields(cls))]
+    given = {name: options[name] for name in names if options[name] is not None}
+    asked = Asked(given, *(options[name] for name in ("out", "resume", "runs", "threads")))
+    learner = entry.load()
+    with ExitStack() as stack:
+        found = training.train_all(
+            entry.name,
+            asked,
+            count=count,
+            minutes=minutes,
+            against=options["against"],
+            make=far_learners(entry, options.get("cluster"), stack),
+            hear=hearing(learner, stack),
+        )
+    show(found, options["as_json"])
+    if plot is not None:
+        from lab2048.report.curves import plot_runs
+
+        plot_runs(found, plot)
+        say(f"wrote {plot}")
+
+
+def far_learners(entry: Registered, cluster: str | None, stack: ExitStack) -> Make | None:
+    """Return what makes learners that work on a cluster, if there is an address of one."""
+    if cluster is None:
+        return None
+    from lab2048.cluster.workers import connected
+
+    def make(settings: Any, threads: int | None) -> Learner[Any]:
+        team = stack.enter_context(connected(cluster, threads))
+        found: Learner[Any] = imported(entry.far)(settings, threads or team.workers, team=team)
+        return found
+
+    return make
+
+
+def hearing(learner: type[Learner[Any]], stack: ExitStack) -> Hearing:
+    """Return who hears of a training: a bar on stderr, and a line for each record."""
+    from lab2048.learn.resume import Hearing
+
+    bar = stack.enter_context(progress_bar(parts=True))
+    tasks: dict[str, Any] = {}
+
+    def move_on(share: float, what: str) -> None:
+        if what not in tasks:
+            for old in tasks.values():
+                bar.remove_task(old)
+            tasks.clear()
+            tasks[what] = bar.add_task(what, total=1.0)
+        bar.update(tasks[what], completed=share)
+
+    def tell(record: dict[str, Any]) -> None:
+        line = learner.line(record)
+        bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    return Hearing(tell, move_on, say)
+
+
+def check_plot(path: Path | None, force: bool) -> None:
+    """Raise a `ValueError` unless a picture may be drawn there, if one is asked for."""
+    from lab2048.home import check_target
+
+    if path is not None:
+        if path.suffix not in (".svg", ".png", ".pdf"):
+            raise ValueError(f"a picture is .svg, .png or .pdf, not {path.name[:40]!r}")
+        check_target(path, force=force)
+
+
+# -- what came of it -----------------------------------------------------------------------------
+
+
+def show(found: TrainedRuns, as_json: bool) -> None:
+    """Print what was trained: one JSON value, or tables and what to do next."""
+    if as_json:
+        value = found.as_json()
+        print(json.dumps(value if len(found) > 1 or found[0].kind in LISTED else value[0]))
+        return
+    for run in found:
+        show_run(run)
+    if len(found) > 1:
+        show_curve(found)
+
+
+def show_run(run: TrainedRun) -> None:
+    """Print the last games by their largest tile, if that is known, and what to do next."""
+    console = output()
+    rows = run.more.get("by_tile")
+    if rows:
+        grid = new_table()
+        for heading in ("largest tile", "games", "mean score", "mean moves", "share", "reached"):
+            grid.add_column(heading, justify="right")
+        for row in rows:
+            grid.add_row(
+                f"{row['tile']:,}", f"{row['games']:,}", f"{row['score']:,.0f}",
+                f"{row['moves']:,.0f}", f"{100 * row['share']:.2f}%", f"{100 * row['reach']:.2f}%",
+            )  # fmt: skip
+        console.print(grid)
+        last = sum(row["games"] for row in rows)
+        console.print(f"the last {last:,} of {run.facts['games']:,} games")
+    board = run.settings.rules.name
+    print(f"{run.name} is ready: lab2048 evaluate {run.kind}:{run.name} --board {board}")
+
+
+def show_curve(runs: TrainedRuns) -> None:
+    """Print the curve of several trainings: the mean, and its interval across them."""
+    console = output()
+    grid = new_table()
+    scores = "mean score" if all("mean" in each for each in runs[0].log) else "loss"
+    counted = runs[0].settings.counted
+    for heading in (counted, "exact mean" if runs.exact else scores, "+/-"):
+        grid.add_column(heading, justify="right")
+    digits = 1 if scores == "mean score" else 4
+    for point in runs.curve():
+        grid.add_row(f"{point.games:,}", f"{point.mean:,.{digits}f}", f"{point.half:,.{digits}f}")
+    console.print(grid)
+    console.print(f"{len(runs)} trainings; +/-: 95% across them")

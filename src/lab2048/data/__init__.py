@@ -1,0 +1,1 @@
+"""Games, moves and labels as files."""

@@ -1,0 +1,37 @@
+"""The rules for people, without Numba: `Rules`, `Board`, `Game`, notation, randomness."""
+
+from lab2048.game.game import (
+    MAX_AGE,
+    MAX_PACKED_RANK,
+    P4,
+    Board,
+    Canonical,
+    Direction,
+    Game,
+    Move,
+    Position,
+    Rules,
+    Spawn,
+    direction_from_image,
+    direction_on_image,
+    random_move,
+    spawned,
+)
+
+__all__ = [
+    "MAX_AGE",
+    "MAX_PACKED_RANK",
+    "P4",
+    "Board",
+    "Canonical",
+    "Direction",
+    "Game",
+    "Move",
+    "Position",
+    "Rules",
+    "Spawn",
+    "direction_from_image",
+    "direction_on_image",
+    "random_move",
+    "spawned",
+]

@@ -1,0 +1,99 @@
+"""A player for every learner that has none of its own: `NAME:NETWORK` plays what was trained.
+
+`getattr` of this module with the name of a learner is the class of its player.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lab2048.engine.arrays import Floats, Words
+from lab2048.learn.network_files import damage_told, find_network, read_facts
+from lab2048.learn.registry import find_learner, is_learner, kind_of_network
+from lab2048.players.player import Moves, Player, PlayerError, option
+
+
+@dataclass(frozen=True, eq=False)
+class LearntPlayer(Player):
+    """Plays as the player of a learner that has learnt what is in a file."""
+
+    network: str = option("", "the name of a network that was trained", kind="name")
+    inner: Player = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        path = find_network(self.network, self.name, self.rules.name)
+        board = read_facts(path).get("board")
+        if board != self.rules.name:
+            named = f"the network {self.network}"
+            raise PlayerError(f"{named} is for {board}, the board is {self.rules.name}")
+        found = path.stat()
+        inner = _loaded(path.resolve(), (found.st_mtime_ns, found.st_ino), self.name)
+        object.__setattr__(self, "inner", inner)
+
+    @property
+    def identity(self) -> str:
+        facts = read_facts(find_network(self.network, self.name, self.rules.name))
+        return f"{self.spec} {facts['checksums']}"
+
+    @property
+    def draws(self) -> bool:
+        return self.inner.draws
+
+    @property
+    def timed(self) -> bool:
+        return self.inner.timed
+
+    @property
+    def parallel(self) -> bool:
+        return self.inner.parallel
+
+    @property
+    def together(self) -> int:
+        return self.inner.together
+
+    @property
+    def symmetric(self) -> bool:
+        return self.inner.symmetric
+
+    @property
+    def points(self) -> bool:
+        return self.inner.points
+
+    @property
+    def splits(self) -> bool:
+        return self.inner.splits
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        return self.inner.values_many(boards, words)
+
+    def choose_many(self, boards: Words, words: Words) -> Moves:
+        return self.inner.choose_many(boards, words)
+
+    def probabilities(self, boards: Words) -> Floats:
+        return self.inner.probabilities(boards)
+
+
+@lru_cache(maxsize=8)
+def _loaded(path: Path, changed: tuple[int, int], kind: str) -> Player:
+    """Return the player of a file, kept as long as the file does not change."""
+    cls = find_learner(kind).load()
+    facts, content = cls.read(path)
+    with damage_told(path):
+        learner = cls(cls.settings_class.from_facts(facts), 1)
+        learner.resume(facts, content)
+    found: Player = learner.player()
+    return found
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_") or not is_learner(name):
+        raise AttributeError(f"there is no learner {name!r}")
+    about = f"what {kind_of_network(name).partition(' ')[2]} has learnt"
+    meaning = "as its learner says"
+    made = type(name, (LearntPlayer,), {"name": name, "about": about, "meaning": meaning})
+    globals()[name] = made
+    return made

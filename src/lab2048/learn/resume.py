@@ -1,0 +1,156 @@
+"""Which training a name stands for: a new one, or one that goes on where it was.
+
+Nothing that was learnt is ever replaced: a name that is there needs `resume`, and then what was
+begun with other settings is refused by the option's name. How long it lasts may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from lab2048.formatting import nearest
+from lab2048.learn.algorithm import Learner
+from lab2048.learn.checkpoint import Record
+from lab2048.learn.network_files import FILE, damage_told, network_folder
+from lab2048.learn.registry import Registered
+from lab2048.learn.settings import LearnerSettings, option_fields
+
+Make = Callable[[Any, int | None], Learner[Any]]
+"""Makes a learner from settings and a number of threads."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asks for."""
+
+    given: Mapping[str, Any]
+    """Options by name: `board`, `p4` and settings; those that were not given are left out."""
+    out: str | None = None
+    """The name; the settings' own if None."""
+    resume: bool = False
+    runs: int = 1
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """Who hears how a training goes. In Python nobody does unless told otherwise."""
+
+    on_record: Callable[[Record], object] = lambda record: None
+    """Hears every record of the log; if it returns True, the training ends there in good order."""
+    progress: Callable[[float, str], object] = lambda share, what: None
+    """Hears how much is done, of the training or of what else is said."""
+    say: Callable[[str], object] = lambda text: None
+    """Hears what there is to say in a line."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training that is about to begin, or to go on."""
+
+    learner: type[Learner[Any]]
+    name: str
+    settings: LearnerSettings
+    threads: int | None
+    stamp: int | None
+    """When the file was written that it goes on from; None if it is new."""
+
+    @property
+    def path(self) -> Path:
+        """The file of what is learnt."""
+        return network_folder(self.name) / FILE
+
+    def begin(self, make: Make | None, hear: Hearing) -> Learner[Any]:
+        """Return the learner, as it was stored if it goes on; nobody else may use its folder.
+
+        A file that has changed since the plan was made is noticed.
+        """
+        if self.stamp is None:
+            if self.path.exists():  # since the plan was made
+                raise there_already(self.name)
+        elif self.path.stat().st_mtime_ns != self.stamp:
+            raise ValueError(
+                f"{self.name} was trained by another command meanwhile; --resume again"
+            )
+        before = None if self.stamp is None else self.learner.read(self.path)
+        learner: Learner[Any] = (make or self.learner)(self.settings, self.threads)
+        learner.say = hear.say
+        learner.on_progress = lambda share, what: hear.progress(share, what or self.name)
+        learner.prepare()
+        if before is not None:
+            learner.check_same(before[0])
+            with damage_told(self.name):
+                learner.resume(*before)
+        return learner
+
+
+def plan(entry: Registered, asked: Asked, run: int) -> Plan:
+    """Return what is to be done in one of several runs, or raise a `ValueError`.
+
+    Run `k` of several is called NAME-k, counted from 1, and has a seed that is larger by `k - 1`.
+    """
+    cls, settings_class = entry.load(), entry.load_settings()
+    check_names(entry.name, settings_class, asked.given)
+    settings = None if asked.resume and asked.out else fresh(settings_class, asked.given, run)
+    out = asked.out or (settings.default_name(entry.name) if settings else "")
+    name = f"{out}-{run + 1}" if asked.runs > 1 else out
+    path = network_folder(name) / FILE
+    if path.exists():
+        if not asked.resume:
+            raise there_already(name)
+        return resumed(cls, settings_class, asked, run, name)
+    first = network_folder(f"{out}-1") / FILE
+    if asked.resume and run > 0 and first.exists():  # stopped before it was begun
+        begun = resumed(cls, settings_class, asked, 0, f"{out}-1").settings
+        settings = replace(begun, seed=begun.seed + run)
+    elif asked.resume:
+        raise ValueError(f"there is no network {name} to go on with")
+    settings = settings or fresh(settings_class, asked.given, run)
+    return Plan(cls, name, settings, asked.threads, None)
+
+
+def check_names(kind: str, cls: type[LearnerSettings], given: Mapping[str, Any]) -> None:
+    """Raise a `ValueError` if a learner has no such settings."""
+    known = {"board", "p4", *(each.name for each in option_fields(cls))}
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{kind} has no setting {name[:40]!r}; {nearest(name, sorted(known))}")
+
+
+def fresh(cls: type[LearnerSettings], given: Mapping[str, Any], run: int) -> LearnerSettings:
+    """Return the settings of a new training."""
+    usual = {each.name: each.default for each in fields(cls)}["seed"]
+    return cls.from_options({**given, "seed": given.get("seed", usual) + run})
+
+
+def resumed(
+    cls: type[Learner[Any]],
+    settings_class: type[LearnerSettings],
+    asked: Asked,
+    run: int,
+    name: str,
+) -> Plan:
+    """Return how a training goes on; a `ValueError` if options contradict what was begun."""
+    path = network_folder(name) / FILE
+    stamp = path.stat().st_mtime_ns
+    facts = cls.read_about(path)
+    if "packed" in facts:
+        raise ValueError(f"{name} is packed: it plays, but cannot go on learning")
+    with damage_told(path):
+        before = settings_class.from_facts(facts)
+    threads = asked.threads
+    if cls.same_threads:
+        if threads not in (None, facts["threads"]):
+            raise ValueError(f"{name} was begun with --threads {facts['threads']}")
+        threads = facts["threads"]
+    return Plan(cls, name, before.resumed(asked.given, name, run), threads, stamp)
+
+
+def there_already(name: str) -> ValueError:
+    """Return the error that a name is taken: nothing that was learnt is ever replaced."""
+    return ValueError(
+        f"there is a network {name} already: --resume goes on with it, --out has another name"
+    )

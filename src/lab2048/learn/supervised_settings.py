@@ -1,0 +1,83 @@
+"""The settings of networks that learn from recorded moves (`supervised`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from lab2048.learn.settings import Facts, LearnerSettings, setting
+
+if TYPE_CHECKING:
+    from torch import nn
+
+NAMES = ("cnn4", "cnn5", "cnn5_sym", "mlp4", "mlp5")
+CHANNELS = {"cnn4": 256, "cnn5": 222, "cnn5_sym": 222}
+LAYERS = {"cnn4": 4, "cnn5": 5, "cnn5_sym": 5}
+HIDDEN = {"mlp4": (356, 1024, 356), "mlp5": (512, 1024, 2048, 512)}
+IMAGES = ("given", "random", "upright")
+
+
+@dataclass(frozen=True)
+class SupervisedSettings(LearnerSettings):
+    """What learning from recorded moves depends on."""
+
+    network: str = setting("cnn5", "The network", choices=NAMES)
+    channels: int = setting(
+        0, "Channels of convolutions (0: as many as the study has)", low=0, high=4096
+    )
+    epochs: int = setting(10, "Times through the data", low=1, high=100_000, changes=True)
+    batch: int = setting(1000, "Moves per step", low=2, high=1 << 20, counts="moves")
+    rate: float = setting(1e-3, "How fast to learn", low=1e-7, high=1)
+    images: str = setting("given", "Images of boards to learn from", choices=IMAGES)
+    """As they are, random ones, or upright ones, which are then asked about in play too. Only the
+    first is in the study."""
+    soft: float = setting(
+        0.0, "Labels: a move that loses this much is 2.7 times less right (0: only the best are)",
+        low=0, high=1e9,
+    )  # fmt: skip
+    data: tuple[str, ...] = setting((), "Moves, or perfect labels", metavar="FILE", stored=False)
+    test: str = setting("", "Other data, to test it with", metavar="FILE", stored=False)
+    device: str = setting("auto", "cpu, cuda, or auto for what there is", stored=False)
+
+    counted: ClassVar[str] = "epoch"
+    goal: ClassVar[str] = "epochs"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        paths = [self.data] if isinstance(self.data, str) else self.data
+        object.__setattr__(self, "data", tuple(map(str, paths)))
+        if self.channels and self.network in HIDDEN:
+            raise ValueError(f"{self.network} has no channels to choose")
+
+    @classmethod
+    def from_facts(cls, facts: Facts) -> Self:
+        """Return the settings of a training that was stored, with the data that it learnt from."""
+        return replace(super().from_facts(facts), data=tuple(facts["data"]))
+
+    def build(self) -> nn.Module:
+        """Return a new network, with weights that the seed decides."""
+        import torch
+
+        from lab2048.learn.supervised_networks import Convolutional, Perceptron
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            if self.network in HIDDEN:
+                return Perceptron(self.rules, HIDDEN[self.network])
+            channels = self.channels or CHANNELS[self.network]
+            around = self.network == "cnn5_sym"
+            return Convolutional(self.rules, channels, LAYERS[self.network], around)
+
+    def default_name(self, kind: str) -> str:
+        """Return the board and the network."""
+        return f"{self.rules.name}-{self.network}"
+
+    @classmethod
+    def describe(cls, facts: Facts) -> str:
+        """Return the network, and its channels if they are not the study's."""
+        return str(facts["network"] + f" of {facts['channels']}" * bool(facts["channels"]))
+
+    @classmethod
+    def trained(cls, facts: Facts) -> str:
+        """Say for how many epochs it was trained."""
+        return f"{facts['epoch']:,} of {facts['epochs']:,} epochs"

@@ -1,0 +1,203 @@
+"""Train players from Python: `train.ntuple("3x3", episodes=20_000, out="mine", against="3x3")`.
+
+There is a function for every learner, built in or registered; `help(train.zero)` shows its
+settings. All take the same arguments besides:
+
+- `board` (such as "3x3", or `Rules`), `p4`; the settings of the learner by name;
+- how long: the number of games, moves or steps by the learner's own name for it (`episodes`,
+  `moves`, `steps`), or `minutes` of training, not counting what is compiled or measured;
+- `out`, the name under which it is kept, and `resume`, to go on with what is there;
+- `runs`: trainings NAME-1, NAME-2, ... with seeds that grow by one;
+- `against`: a table, or the name of one, to measure what was learnt at every record;
+- `threads`; `on_record`, which hears every record and may return True to end the training;
+  `progress`, which hears how much is done; `say`, which hears messages. Without these it is silent;
+- `make`, which makes the learner from settings and threads, if it is no usual one: on a cluster,
+  `lambda settings, threads: lab2048.cluster.selfplay.FarZeroLearner(settings, 8, team=team)`.
+
+Ctrl-C saves what was learnt and raises a `KeyboardInterrupt`; `resume=True` goes on from there.
+
+>>> from lab2048 import train
+>>> run = train.ntuple("2x2", network="0123", episodes="2k", out="first")
+>>> run.facts["games"]
+2000
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from lab2048.game import Rules
+from lab2048.game.notation import counted
+from lab2048.learn.algorithm import Goal
+from lab2048.learn.registry import Registered, find_learner, is_learner, learners
+from lab2048.learn.result import TrainedRun, TrainedRuns
+from lab2048.learn.resume import Asked, Hearing, Make, Plan, plan
+from lab2048.learn.settings import LearnerSettings, help_of, option_fields
+from lab2048.learn.trainer import train_planned
+from lab2048.solver.problem import Problem
+from lab2048.solver.table import Table
+from lab2048.solver.tables import require_table
+
+Train = Callable[..., TrainedRun | TrainedRuns]
+RUNS = 100
+"""The most runs of one call."""
+
+
+def train_all(
+    kind: str,
+    asked: Asked,
+    *,
+    count: int | str | None = None,
+    minutes: float | None = None,
+    against: Table | str | None = None,
+    make: Make | None = None,
+    hear: Hearing | None = None,
+) -> TrainedRuns:
+    """Train with the learner of a name, once or several times.
+
+    `make` makes learners that are no usual ones, such as those that play on a cluster.
+    """
+    if not 1 <= asked.runs <= RUNS:
+        raise ValueError(f"runs are a number from 1 to {RUNS}, not {asked.runs}")
+    entry = find_learner(kind)
+    count = checked_length(entry.load_settings(), count, minutes)
+    plans = [plan(entry, asked, run) for run in range(asked.runs)]
+    found = []
+    with ExitStack() as stack:
+        table = None
+        if against is not None:
+            entry.load().check_measurable(plans[0].settings)
+            table = table_against(against, plans[0].settings.rules, stack)
+        for each in plans:
+            goal = goal_of(each, count, minutes, table is not None)
+            found.append(train_planned(each, goal, table, make, hear or Hearing()))
+            if not found[-1].finished:
+                break
+    return TrainedRuns(tuple(found))
+
+
+def checked_length(
+    cls: type[LearnerSettings], count: int | str | None, minutes: float | None
+) -> int | None:
+    """Return how many games or the like there are to be, or None if time is the limit.
+
+    A `ValueError` unless it is clear how long a training lasts.
+    """
+    if is_a_setting(cls):
+        if minutes is not None:
+            raise ValueError(f"such a training lasts for --{cls.goal}")
+        return None
+    if (count is None) == (minutes is None):
+        raise ValueError(f"a training lasts for --{cls.goal} or for --minutes")
+    if minutes is not None and not 0 < minutes <= 1e6:
+        raise ValueError(f"--minutes is a number above 0, not {minutes:g}")
+    return None if count is None else counted(str(count), cls.counted)
+
+
+def is_a_setting(cls: type[LearnerSettings]) -> bool:
+    """Return whether how long a training lasts is one of its settings."""
+    return cls.goal in {each.name for each in option_fields(cls)}
+
+
+def goal_of(each: Plan, count: int | None, minutes: float | None, measured: bool) -> Goal:
+    """Return how long a training lasts."""
+    if is_a_setting(type(each.settings)):
+        count = getattr(each.settings, each.settings.goal)
+    return Goal(count, None if minutes is None else 60 * minutes, measured)
+
+
+def table_against(against: Table | str, rules: Rules, stack: ExitStack) -> Table:
+    """Return an open table of the board: the one given, or one by its name, closed by `stack`.
+
+    That of a small board is made now if it is missing.
+    """
+    if isinstance(against, str):
+        return stack.enter_context(require_table(Problem.of(rules), against))
+    if against.problem != Problem.of(rules):
+        raise ValueError(f"the table is of {against.problem.name}, the board is {rules.name}")
+    return against
+
+
+def board_options(board: Rules | str | None, p4: float | None) -> dict[str, Any]:
+    """Return the options that a board in Python stands for."""
+    if isinstance(board, Rules):
+        return {"board": board.name, "p4": board.p4}
+    given = {"board": board, "p4": p4}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+# -- a function for every learner ----------------------------------------------------------------
+
+
+def function_of(entry: Registered) -> Train:
+    """Return the function that trains with a learner."""
+    cls = entry.load_settings()
+    goal = "" if is_a_setting(cls) else cls.goal
+
+    def function(  # noqa: PLR0913
+        board: Rules | str | None = None,
+        *,
+        p4: float | None = None,
+        out: str | None = None,
+        resume: bool = False,
+        runs: int = 1,
+        against: Table | str | None = None,
+        threads: int | None = None,
+        minutes: float | None = None,
+        on_record: Callable[[dict[str, Any]], object] | None = None,
+        progress: Callable[[float, str], object] | None = None,
+        say: Callable[[str], object] | None = None,
+        make: Make | None = None,
+        **settings: Any,
+    ) -> TrainedRun | TrainedRuns:
+        count = settings.pop(goal, None) if goal else None
+        given = {**board_options(board, p4), **settings}
+        heard: dict[str, Any] = {"on_record": on_record, "progress": progress, "say": say}
+        found = train_all(
+            entry.name,
+            Asked({n: v for n, v in given.items() if v is not None}, out, resume, runs, threads),
+            count=count,
+            minutes=minutes,
+            against=against,
+            make=make,
+            hear=Hearing(**{name: each for name, each in heard.items() if each is not None}),
+        )
+        return found if runs > 1 else found[0]
+
+    function.__name__ = function.__qualname__ = entry.name
+    function.__doc__ = _docstring(entry, cls, goal)
+    function.__signature__ = _signature(function, cls, goal)  # type: ignore[attr-defined]
+    return function
+
+
+def _signature(function: Any, cls: type[LearnerSettings], goal: str) -> inspect.Signature:
+    """Return the signature of a function with the settings of its learner by name."""
+    known = inspect.signature(function)
+    *usual, _ = known.parameters.values()
+    names = [*([goal] if goal else []), *(each.name for each in option_fields(cls))]
+    more = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None) for n in names]
+    return known.replace(parameters=[*usual, *more])
+
+
+def _docstring(entry: Registered, cls: type[LearnerSettings], goal: str) -> str:
+    """Return what a function does, and the settings of its learner."""
+    lines = [entry.about, "", "See `lab2048.train` for the arguments that all learners have.", ""]
+    if goal:
+        lines.append(f"{goal}: The number of {cls.counted} that it lasts for.")
+    lines += [f"{each.name}: {help_of(each)}" for each in option_fields(cls)]
+    return "\n".join(lines)
+
+
+def __getattr__(name: str) -> Train:
+    if name.startswith("_") or not is_learner(name):
+        raise AttributeError(f"there is no learner {name!r}; there is {', '.join(learners())}")
+    found = function_of(find_learner(name))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(learners())

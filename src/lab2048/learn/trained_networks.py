@@ -1,0 +1,142 @@
+"""The networks that were trained: list them, and write one as small as it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lab2048.learn.network_files import (
+    FILE,
+    TRAINING,
+    network_folder,
+    networks_folder,
+    read_facts,
+    read_tensors,
+    write_tensors,
+)
+from lab2048.learn.registry import find_learner
+from lab2048.learn.settings import Facts
+from lab2048.tabular import Tabular
+
+LEVELS, VISITS = 20_000, 3
+"""How finely a packed n-tuple network rounds what boards are worth, and how often a weight was
+visited at least: on 4x4 and 3x3 that costs nothing (docs/results.md)."""
+COLUMNS = ("kind", "board", "network", "trained", "seconds", "bytes")
+
+
+class NetworkList(Tabular, Mapping[str, Facts]):
+    """The networks that were trained, by name: what each is, or what is wrong with it."""
+
+    def __init__(self) -> None:
+        paths = sorted(networks_folder().glob(f"*/{FILE}"))
+        self._found = {path.parent.name: about(path) for path in paths}
+
+    def __getitem__(self, name: str) -> Facts:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def as_json(self) -> dict[str, Facts]:
+        """Return what `lab2048 train list --json` prints."""
+        return self._found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per network; one that is damaged has only its size, and the error."""
+        names = (*COLUMNS, "error")
+        return [
+            {"name": name, **{each: facts.get(each) for each in names}}
+            for name, facts in self.items()
+        ]
+
+
+def list_networks() -> NetworkList:
+    """Return the networks that were trained, by name.
+
+    >>> import lab2048
+    >>> _ = lab2048.train.ntuple("2x2", episodes=1000, out="listed")
+    >>> list_networks()["listed"]["trained"]
+    '1,000 games'
+    """
+    return NetworkList()
+
+
+def about(path: Path) -> Facts:
+    """Return what is told about a network, or what is wrong with it."""
+    weight = {"bytes": path.stat().st_size}
+    try:
+        facts = read_facts(path)
+        settings = find_learner(facts["kind"]).load_settings()
+        told = {name: facts[name] for name in ("kind", "board", "seconds", settings.counted)}
+        words = {"network": settings.describe(facts), "trained": settings.trained(facts)}
+        return {**told, **words, **weight}
+    except (ValueError, OSError) as error:
+        return {"error": str(error), **weight}
+    except (KeyError, TypeError) as error:
+        return {"error": f"{path} is damaged: {type(error).__name__} {error}", **weight}
+
+
+def pack_network(
+    name: str,
+    file: Path | str,
+    *,
+    step: float | None = None,
+    visits: int | None = None,
+    force: bool = False,
+) -> str:
+    """Write a network to a file that is as small as it gets. Return the spec that plays it.
+
+    It plays, but does not learn. Weights of n-tuple networks are rounded to multiples of `step`,
+    and those visited less than `visits` times left out. A file that exists needs `force`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import lab2048
+    >>> _ = lab2048.train.ntuple("2x2", episodes=1000, out="large")
+    >>> with TemporaryDirectory() as folder:
+    ...     spec = pack_network("large", Path(folder) / "small.safetensors")
+    ...     lab2048.exact_value(spec, "2x2").value > 50
+    True
+    """
+    from lab2048.home import check_target
+
+    file = Path(file)
+    if file.suffix != ".safetensors":
+        raise ValueError(f"the name of the file ends in .safetensors, not {file.name[:40]!r}")
+    if step is not None and not 0 < step < 1e6:
+        raise ValueError(f"--step is a number above 0, not {step:g}")
+    if file.resolve().is_relative_to(networks_folder().resolve()):
+        raise ValueError(f"{file} is among the networks that learn, and what is packed does not")
+    check_target(file, force=force)
+    path = network_folder(name) / FILE
+    if not path.exists():
+        raise ValueError(f"there is no network {name}; lab2048 train list shows what there is")
+    kind = str(read_facts(path)["kind"])
+    if kind == "ntuple":
+        _pack_tuples(path, file, step, visits)
+    elif step is not None or visits is not None:
+        raise ValueError("--step and --visits are for n-tuple networks")
+    else:
+        _pack_tensors(path, file, kind)
+    return f"{kind}:{file}"
+
+
+def _pack_tuples(path: Path, file: Path, step: float | None, visits: int | None) -> None:
+    """Round the weights of an n-tuple network."""
+    from lab2048.learn.ntuple_files import read_weights, write_packed
+    from lab2048.learn.ntuple_settings import usual_initial
+
+    stored = read_weights(path, learning=True)
+    usual = VISITS if stored.facts["method"] == "tc" and stored.stride > 1 else 1
+    write_packed(file, stored, step or usual_initial(stored.rules) / LEVELS, visits or usual)
+
+
+def _pack_tensors(path: Path, file: Path, kind: str) -> None:
+    """Leave out what only training needs, and where on the disk its data was."""
+    facts, tensors = read_tensors(path, kind, {}, leave=TRAINING)
+    if "data" in facts:
+        facts["data"] = [Path(each).name for each in facts["data"]]
+    write_tensors(file, kind, {**facts, "packed": True}, tensors)

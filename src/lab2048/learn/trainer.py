@@ -1,0 +1,159 @@
+"""The trainer: what all trainings have in common, whatever the algorithm.
+
+It takes steps until the goal is reached, logs a record of them now and then, saves what was learnt
+every few minutes and at the end, measures it against a table, and ends in good order when it is
+asked to. What a step is, a learner knows (`algorithm`).
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lab2048.formatting import size
+from lab2048.learn.algorithm import DivergedError, Goal, Learner
+from lab2048.learn.checkpoint import Logs, Record, Saver, alone
+from lab2048.learn.network_files import FILE, network_folder
+from lab2048.learn.result import TrainedRun
+from lab2048.learn.resume import Hearing, Make, Plan
+from lab2048.solver.table import Table
+
+STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""What asks a process to end; Windows does not have all of them."""
+MEASURES = ("exact", "bare", "judged")
+"""The fields of a record that say how far the player is from perfect play."""
+
+
+def train_planned(
+    plan: Plan, goal: Goal, table: Table | None, make: Make | None, hear: Hearing
+) -> TrainedRun:
+    """Train to the end, or until it is stopped; a `KeyboardInterrupt` if a signal did that."""
+    folder = network_folder(plan.name)
+    with alone(folder):
+        learner = plan.begin(make, hear)
+        check_room(learner.room, folder)
+        introduce(plan.name, learner, goal, hear.say)
+        with stopping(learner, hear.say) as asked_to_end:
+            records = run(learner, goal, folder, table=table, hear=hear)
+    if asked_to_end:
+        hear.say(f"stopped {learner.where}; --resume goes on from there")
+        raise KeyboardInterrupt
+    facts = {**learner.facts}
+    perfect = None if table is None else table.start_value["start"]
+    return TrainedRun(
+        learner.kind, plan.name, folder, learner.settings, facts, records, learner.summary(),
+        perfect, goal.share(learner) >= 1,
+    )  # fmt: skip
+
+
+def introduce(name: str, learner: Learner[Any], goal: Goal, say: Callable[[str], object]) -> None:
+    """Say what is about to happen."""
+    say(f"{name}: {learner.introduction()}")
+    counted = learner.settings.counted
+    if goal.share(learner) >= 1:
+        say(f"it has had {learner.done:,} {counted} already: there is nothing left to do")
+    elif learner.done:
+        say(f"going on after {learner.done:,} {counted}")
+
+
+def run(
+    learner: Learner[Any],
+    goal: Goal,
+    folder: Path,
+    *,
+    table: Table | None = None,
+    hear: Hearing | None = None,
+) -> list[Record]:
+    """Take steps until the goal is reached, or it was stopped. Return all records of the training.
+
+    Whatever goes wrong, what was learnt until then is kept; but what has diverged is never saved in
+    the place of the last good checkpoint.
+    """
+    hear = hear or Hearing()
+    logs = Logs(folder, learner.done, hear.say, learner.settings.counted)
+    saver = Saver(lambda: learner.save(folder / FILE), hear.say)
+    with saver.to_the_end(logs, spoilt=DivergedError):
+        if table is not None and is_unmeasured(logs.records, learner):
+            logs.complete(lambda: learner.measure(table))
+        learner.start(goal)
+        while goal.share(learner) < 1 and not learner.stopped:
+            take_step(learner, goal)
+            learner.report(goal.share(learner))
+            if learner.due(goal):
+                record = record_of(learner, table)
+                logs.add(record)
+                if hear.on_record(record) is True:
+                    learner.stopped = True
+            if not learner.stopped:
+                saver.save_now_and_then()
+    return logs.records
+
+
+def take_step(learner: Learner[Any], goal: Goal) -> None:
+    """Let a learner take a step, and count its time unless it has done so itself."""
+    before, began = learner.seconds, time.perf_counter()
+    learner.step(goal)
+    if learner.seconds == before and not learner.stopped:
+        learner.seconds += time.perf_counter() - began
+
+
+def record_of(learner: Learner[Any], table: Table | None) -> Record:
+    """Return the record of the last steps, measured unless it is being stopped."""
+    told = learner.record()
+    if "mean" not in told and "loss" not in told:
+        raise TypeError(f"a record of {learner.kind} has neither `mean` nor `loss`: {told}")
+    counted = learner.settings.counted
+    found = {counted: learner.done, "seconds": round(learner.seconds, 3), **told}
+    if table is not None and not learner.stopped:
+        found.update(learner.measure(table))
+    return found
+
+
+def is_unmeasured(records: list[Record], learner: Learner[Any]) -> bool:
+    """Return whether the last record was not measured, as if it was stopped just then."""
+    if not records or records[-1][learner.settings.counted] != learner.done:
+        return False
+    return not any(name in records[-1] for name in MEASURES)
+
+
+def check_room(needed: int, folder: Path) -> None:
+    """Raise an `OSError` if there is no room for the network beside an older one."""
+    if not needed:
+        return
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    free = shutil.disk_usage(there).free
+    if needed > free:
+        why = f"the network may need {size(needed)} of disk, and {size(free)} is free"
+        raise OSError(errno.ENOSPC, why, str(there))
+
+
+@contextmanager
+def stopping(learner: Learner[Any], say: Callable[[str], object]) -> Iterator[list[int]]:
+    """Let Ctrl-C end a training in good order, or what else asks it to; the second time at once.
+
+    What is ignored, as by nohup, still is, and only the main thread is told of signals. The list
+    that it yields holds the signal that came, if one did.
+    """
+    came: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        learner.stopped = True
+        came.append(number)
+        say("stopping")
+        signal.signal(number, before[number])
+
+    main = threading.current_thread() is threading.main_thread()
+    heard = [each for each in STOPS if signal.getsignal(each) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, stop) for number in heard if main}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

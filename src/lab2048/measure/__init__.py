@@ -1,0 +1,1 @@
+"""Games of players, figures with intervals, positions, and reviews."""

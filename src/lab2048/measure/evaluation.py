@@ -1,0 +1,381 @@
+"""Players measured against one another and against perfect play: the calls, and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab2048.game import Rules
+from lab2048.game.randomness import checked_seed
+from lab2048.measure import figures
+from lab2048.measure.arena import Play, Played, journal_path, play_games, prepare, record_of
+from lab2048.measure.figures import Progress, order, reach_rate
+from lab2048.players.player import Player
+from lab2048.players.registry import PlayerLike, player
+from lab2048.solver.exact_value import check_exact
+from lab2048.solver.problem import MAX_CELLS, Problem
+from lab2048.solver.table import Table
+from lab2048.solver.tables import Make, table_folder, table_for
+from lab2048.tabular import Grid, Tabular
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much better one player is than another, game by game with the same seeds.
+
+    >>> Difference("one", "other", 2.0, (1.0, 3.0), 100).certain
+    True
+    """
+
+    player: str
+    against: str
+    mean: float
+    ci95: Interval | None
+    """The 95% interval of the mean, by the bootstrap; None for a single game."""
+    games: int
+
+    @property
+    def certain(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.ci95 is not None and not self.ci95[0] <= 0 <= self.ci95[1]
+
+
+@dataclass(frozen=True)
+class PlayerResult:
+    """What was found out about one player.
+
+    `figures` is what `lab2048 evaluate --json` prints about it; the properties are the main ones.
+
+    >>> found = evaluate("greedy", "2x2", games=50, exact=True)[0]
+    >>> found.player, round(found.exact, 3), round(found.regret_per_game, 3)
+    ('greedy', 26.793, 40.171)
+    """
+
+    figures: dict[str, Any]
+    played: Sequence[Played]
+    """The games, in the order of their numbers."""
+    entrant: Player
+
+    @property
+    def player(self) -> str:
+        """The player's spec."""
+        return str(self.figures["player"])
+
+    @property
+    def mean(self) -> float:
+        """The mean score of the games."""
+        return float(self.figures["score"]["mean"])
+
+    @property
+    def ci95(self) -> Interval | None:
+        """The 95% interval of the mean score."""
+        return _interval(self.figures["score"]["ci95"])
+
+    @property
+    def exact(self) -> float | None:
+        """The exact mean score, if it was asked for."""
+        return self.figures["exact"] and float(self.figures["exact"]["value"])
+
+    @property
+    def regret_per_game(self) -> float | None:
+        """The expected score given away per game: exact if that is known, else from the games."""
+        exact, judged = self.figures["exact"], self.figures["optimal"]
+        if exact and exact["regret"] is not None:
+            return float(exact["regret"])
+        return judged and float(judged["regret_per_game"]["mean"])
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of moves that are optimal; None without a table."""
+        return self.figures["optimal"] and float(self.figures["optimal"]["agreement"])
+
+    def reach(self, tile: int) -> float:
+        """Return the share of games that made a tile."""
+        return reach_rate(self.figures, tile)
+
+
+class Evaluation(Tabular, Sequence[PlayerResult]):
+    """What was found out about some players, in the order in which they were given.
+
+    Ask for a player by its number, its spec or itself. It is a table (`to_csv`, `to_latex`,
+    `to_markdown`, `to_json`) and shows itself in a notebook.
+
+    >>> result = evaluate(["greedy", "corner"], "2x2", games=50)
+    >>> [row["player"] for row in result.rows()], result["corner"] is result[1]
+    (['greedy', 'corner'], True)
+    """
+
+    def __init__(self, results: Sequence[PlayerResult]) -> None:
+        self._results = list(results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __iter__(self) -> Iterator[PlayerResult]:
+        return iter(self._results)
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, int | slice):
+            return self._results[which]
+        spec = which.spec if isinstance(which, Player) else str(which)
+        with suppress(ValueError):  # the same player may be written in several ways
+            spec = player(spec, self._results[0].entrant.rules).spec
+        for each in self._results:
+            if spec == each.player:
+                return each
+        there = ", ".join(each.player for each in self._results)
+        raise KeyError(f"{spec} was not evaluated; there is {there}")
+
+    def compare(self, one: Player | str | int, other: Player | str | int) -> Difference:
+        """Return by how much the first player's scores exceed the second's, on the same seeds."""
+        first, second = self[one], self[other]
+        found = figures.compare(first.played, second.played)
+        return Difference(
+            first.player, second.player, found["mean"], _interval(found["ci95"]), len(first.played)
+        )
+
+    def details(self) -> list[dict[str, Any]]:
+        """Return all figures of every player, every score, and who is better than the first."""
+        found = []
+        for place, each in enumerate(self):
+            result = {**each.figures, "scores": [game.score for game in each.played]}
+            if place > 0:
+                first = self._results[0]
+                difference = figures.compare(each.played, first.played)
+                result["paired"] = {"against": first.player, "difference": difference}
+            found.append(result)
+        return found
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return what `lab2048 evaluate --json` prints: all figures but the single scores."""
+        return [
+            {name: value for name, value in each.items() if name != "scores"}
+            for each in self.details()
+        ]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the main figures of each player, and the shares of games that made each tile."""
+        tiles = sorted({int(tile) for each in self for tile in each.figures["reach"]})
+        return [
+            {**_flat(each.figures), **{f"reach_{tile}": each.reach(tile) for tile in tiles}}
+            for each in self
+        ]
+
+    def grid(self) -> Grid:
+        """Return players, mean scores with intervals, losses and agreement."""
+        headings = ["player", "mean score", "95%", "loss per game", "agreement"]
+        return Grid(headings, [_cells(each.figures) for each in self])
+
+    def keep(self, command: Sequence[str]) -> Path:
+        """Keep the results in the data folder, where the studio shows them."""
+        from lab2048.measure.archive import keep_results
+
+        return keep_results(self.details(), command)
+
+    def forget(self) -> None:
+        """Remove the journals of these games: they were only there to go on from."""
+        for each in self:
+            with suppress(OSError):
+                journal_path(each.entrant, each.figures["seed"]).unlink(missing_ok=True)
+
+    def save_games(self, path: Path | str) -> int:
+        """Write all games to a file (.jsonl, .parquet). Return the number of games written."""
+        from lab2048.game.record import write_records
+
+        records = [
+            record_of(each.entrant, each.figures["seed"], game)
+            for each in self
+            for game in each.played
+        ]
+        write_records(records, Path(path))
+        return len(records)
+
+
+def evaluate(  # noqa: PLR0913
+    players: PlayerLike | Sequence[PlayerLike],
+    board: str | Rules | None = None,
+    *,
+    p4: float | None = None,
+    games: int = 100,
+    seed: int = 1,
+    table: Table | str | bool = True,
+    exact: bool | Collection[str] = False,
+    threads: int | None = None,
+    resumable: bool = False,
+    progress: Progress = lambda what, done, total: None,
+    play: Play = play_games,
+) -> Evaluation:
+    """Play games of some players, and measure them against each other and perfect play.
+
+    A player is a spec such as `"expectimax:depth=2"`, a `Player`, or a function (see `player`).
+    All play games 0, 1, ... of the same seed. `table` is what to compare with: a `Table`, the name
+    of one, True for that of the board if it is solved or small, False for none. With `exact` the
+    exact mean score is found as well (of all players, or of those with these specs). If
+    `resumable`, finished games are kept in a journal, so that an interrupted call goes on when it
+    is made again; `Evaluation.forget` removes the journal. `progress` is called with what is being
+    done, how much of it is done, and of how much.
+
+    >>> result = evaluate(["greedy", "random"], "2x2", games=200)
+    >>> result["greedy"].mean > result["random"].mean
+    True
+    >>> result.compare("greedy", "random").certain
+    True
+    """
+    several = isinstance(players, Sequence) and not isinstance(players, str)
+    entrants = make_players(players if several else [players], board, p4, exact)  # type: ignore[list-item, arg-type]
+    checked_seed(seed)
+    with ExitStack() as stack:
+        found = table if isinstance(table, Table) else None
+        if found is None and table is not False:
+            found = scoring_table(entrants[0].rules, None if table is True else str(table))
+            if found is not None:
+                stack.enter_context(found)
+        more = {"table": found, "threads": threads, "progress": progress, "play": play}
+        results = [
+            _measured(each, games, seed, resumable, exact=_wanted(each, exact), **more)
+            for each in entrants
+        ]
+    return Evaluation(results)
+
+
+def _measured(entrant: Player, games: int, seed: int, resumable: bool, **more: Any) -> PlayerResult:
+    """Measure one player."""
+    journal = journal_path(entrant, seed) if resumable else None
+    found = figures.measure(entrant, games, seed, journal=journal, **more)
+    return PlayerResult(found.figures, found.games, entrant)
+
+
+def compare(
+    one: PlayerLike,
+    other: PlayerLike,
+    board: str | Rules | None = None,
+    *,
+    p4: float | None = None,
+    games: int = 100,
+    seed: int = 1,
+    threads: int | None = None,
+) -> Difference:
+    """Play the same games with two players. Return by how much the first one's scores are higher.
+
+    >>> found = compare("corner", "random", "3x2", games=300)
+    >>> found.mean > 0 and found.certain
+    True
+    """
+    result = evaluate(
+        [one, other], board, p4=p4, games=games, seed=seed, table=False, threads=threads
+    )
+    return result.compare(0, 1)
+
+
+def _wanted(entrant: Player, exact: bool | Collection[str]) -> bool:
+    """Whether the exact mean of a player is wanted."""
+    return exact if isinstance(exact, bool) else entrant.spec in exact
+
+
+def make_players(
+    players: Sequence[PlayerLike],
+    board: str | Rules | None,
+    p4: float | None = None,
+    exact: bool | Collection[str] = False,
+) -> list[Player]:
+    """Return players that are all different and play by the same rules.
+
+    A `PlayerError` if the exact mean of one is wanted that cannot be told.
+    """
+    known = next((each.rules for each in players if isinstance(each, Player)), None)
+    rules = board or known or "4x4"
+    entrants = [player(each, rules, p4=p4) for each in players]
+    if not entrants:
+        raise ValueError("there is no player to evaluate")
+    if len({each.spec for each in entrants}) < len(entrants):
+        raise ValueError("the same player is given twice")
+    for each in entrants:
+        if _wanted(each, exact):
+            check_exact(each)
+    return entrants
+
+
+def scoring_table(rules: Rules, name: str | None = None, make: Make | None = None) -> Table | None:
+    """Return the table that games are compared with: the one named, else that of the board.
+
+    None if the board is not solved, or too large to be.
+    """
+    if rules.cells > MAX_CELLS:
+        if name is not None:
+            found = table_folder(name).name
+            raise ValueError(f"the table {found} is not of {rules.name}, which cannot be solved")
+        return None
+    return table_for(Problem.of(rules), name, make)
+
+
+def prepared(
+    entrants: Sequence[Player], say: Callable[[str], object], games: int, seed: int
+) -> None:
+    """Compile what players need, and say which of their games were played before."""
+    from lab2048.measure.arena import read_journal
+
+    for each in entrants:
+        prepare(each)  # whatever is compiled has a progress line of its own
+        if before := len(read_journal(journal_path(each, seed), games)):
+            say(f"{before:,} of {games:,} games of {each.spec} were played before")
+
+
+# -- figures as texts ----------------------------------------------------------------------------
+
+
+def _interval(ends: Sequence[float] | None) -> Interval | None:
+    return None if ends is None else (float(ends[0]), float(ends[1]))
+
+
+def _flat(result: dict[str, Any]) -> dict[str, Any]:
+    """The main figures of a player in one row."""
+    score, exact, optimal = result["score"], result["exact"] or {}, result["optimal"] or {}
+    low, high = score["ci95"] or (None, None)
+    return {
+        **{name: result[name] for name in ("player", "board", "p4", "games", "seed")},
+        "mean": score["mean"],
+        "ci95_low": low,
+        "ci95_high": high,
+        **{name: score[name] for name in ("sd", "median", "min", "max")},
+        "moves": result["moves"]["mean"],
+        "exact_value": exact.get("value"),
+        "exact_regret": exact.get("regret"),
+        "regret_per_game": optimal["regret_per_game"]["mean"] if optimal else None,
+        "agreement": optimal.get("agreement"),
+    }
+
+
+def loss_text(result: dict[str, Any]) -> str:
+    """Return the score that a player gives away per game: exact (`=`), or from its games (`~`)."""
+    exact = result["exact"] is not None
+    lost = result["exact"]["regret"] if exact else result["optimal"]["regret_per_game"]["mean"]
+    shown = "0.0" if abs(lost) < 1e-6 else f"{lost:,.1f}"  # the rounding of a table is no loss
+    return f"{shown} {'=' if exact else '~'}"
+
+
+def half_width(ends: Sequence[float] | None) -> str:
+    """Return half the width of an interval."""
+    return f"{(ends[1] - ends[0]) / 2:,.1f}" if ends else "-"
+
+
+def _cells(result: dict[str, Any]) -> list[str]:
+    """The row of a player in a table for people."""
+    ends, optimal = result["score"]["ci95"], result["optimal"]
+    loss, _, mark = loss_text(result).partition(" ") if optimal else ("", "", "")
+    return [
+        result["player"],
+        f"{result['score']['mean']:,.1f}",
+        f"± {half_width(ends)}" if ends else "",
+        f"≈ {loss}" if mark == "~" else loss,
+        f"{100 * optimal['agreement']:.2f}%" if optimal else "",
+    ]
+
+
+def ranked(results: Sequence[dict[str, Any]]) -> list[int]:
+    """Return the places of players, best first: by the exact mean where it is known."""
+    return sorted(range(len(results)), key=lambda place: order(results[place]))

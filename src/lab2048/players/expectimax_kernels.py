@@ -1,0 +1,421 @@
+"""The kernels of expectimax; `lab2048.players.expectimax` says what they compute.
+
+The last moves are most of the work: the states that spawns lead to are put into lanes, and all
+their moves are made and valued there in short loops. Afterstates that were valued before with as
+many moves to go are found in a table, so the result is what it would be without one.
+
+With a cut-off, what is reached with less than this probability is valued by H at once. The value in
+the table may then be of a likelier way to the same board.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+
+from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.jit import U, fragment, kernel
+from lab2048.engine.packed import OVERFLOW, count, mix, reward_rows, slide_both, transpose
+from lab2048.players.heuristics import Evaluate, line_sums
+from lab2048.players.search_step import SPAWNING, Steps, steps
+
+LANES = 64
+ENOUGH = 1 << 62
+MOST = 120
+"""The afterstates that one afterstate can lead to: by 30 spawns and 4 moves."""
+SEEN = 256
+"""Room for them in a small table."""
+
+# places in `Memory.tally`
+MADE, BUDGET, FOUND, KEPT, MASK = range(5)
+
+
+class Memory(NamedTuple):
+    """What a search works with. Not to be shared by threads."""
+
+    keys: Words
+    """The afterstates that were valued: a row for each number of moves to go."""
+    values: Floats
+    tally: Counts
+    """Moves that were made and valued, how many may be; values that were found, and were kept; and
+    how much of the table is in use: a search that is short is faster if it is small."""
+    kept: Counts
+    """Where values were kept, so that they can be forgotten; as many as there is room for."""
+    lanes: Words
+    """The states in the lanes, and what it takes to value them; see `best_moves`."""
+    best: Floats
+
+
+def table_size(depth: int) -> int:
+    """How many afterstates a search of this depth keeps, for each number of moves to go."""
+    return 1 << min(3 * depth + 1, 16)
+
+
+def new_memory(depth: int) -> Memory:
+    """Room for a search of this depth."""
+    size = table_size(depth)
+    return Memory(
+        np.zeros((depth, size), np.uint64),
+        np.empty((depth, size), np.float64),
+        np.array([0, ENOUGH, 0, 0, size - 1]),
+        np.empty(size, np.int64),
+        np.zeros((5, LANES), np.uint64),
+        np.zeros((2, LANES), np.float64),
+    )
+
+
+WORDS, FLOATS, COUNTS = types.uint64[::1], types.float64[::1], types.int64[::1]
+MEMORY = numba.typeof(new_memory(1))
+
+TrySlides = Callable[[Words, Words, Any, Words, Floats], None]
+BestMoves = Callable[[Words, int, Any, Floats], None]
+LastValues = Callable[[Words, Floats, Any, Any, Any, Floats], None]
+Expand = Callable[[U, Any, Any, Counts, Floats, Words], int]
+ValuesOf = Callable[[Words, Floats, int, Any, Any, Any, Floats], None]
+RootValues = Callable[[Words, int, Any, Any, Any, Floats], None]
+
+
+# -- the last move: states in lanes --------------------------------------------------------------
+
+
+def try_slides_kernel(step: Steps, evaluate: Evaluate, on_side: bool) -> TrySlides:
+    """The kernel that values slid boards; those that lie on their side have columns for rows."""
+    rows, cols = step.rows, step.cols
+
+    @kernel(types.void(WORDS, WORDS, step.by, WORDS, FLOATS))
+    def try_slides(before: Words, slid: Words, by: Any, other: Words, best: Floats) -> None:
+        """Raise `best` to the value of the slid board in every lane where something moved.
+
+        `other` is to work in.
+        """
+        for j in range(LANES):
+            other[j] = transpose(slid[j], cols, rows) if on_side else transpose(slid[j], rows, cols)
+        for j in range(LANES):
+            board, turned = (other[j], slid[j]) if on_side else (slid[j], other[j])
+            value = evaluate(board, turned, by, rows, cols)
+            best[j] = max(best[j], value if slid[j] != before[j] else -np.inf)
+
+    return try_slides
+
+
+def best_moves_kernel(step: Steps, evaluate: Evaluate) -> BestMoves:
+    """The kernel that makes the last move on the boards of all lanes."""
+    rows, cols = step.rows, step.cols
+    try_slides = try_slides_kernel(step, evaluate, False)
+    try_turned = try_slides_kernel(step, evaluate, True)
+
+    @kernel(types.void(types.uint64[:, ::1], types.int64, step.by, types.float64[:, ::1]))
+    def best_moves(lanes: Words, filled: int, by: Any, best: Floats) -> None:
+        """Write the best Q of a single move on the board of every lane.
+
+        Without a move it is the value of a dead end. Lanes that are not filled go along.
+
+        The boards are the first row of `lanes`; the other four are to work in. So is the second of
+        `best`, whose first gets the result.
+        """
+        boards, turned, first, last, other = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
+        across, down = best[0], best[1]
+        for j in range(LANES):
+            across[j] = down[j] = -np.inf
+            turned[j] = transpose(boards[j], rows, cols)
+        for j in range(LANES):
+            first[j], last[j] = slide_both(boards[j], by.across, rows, cols)
+        try_slides(boards, first, by, other, across)
+        try_slides(boards, last, by, other, across)
+        for j in range(LANES):
+            first[j], last[j] = slide_both(turned[j], by.down, cols, rows)
+        try_turned(turned, first, by, other, down)
+        try_turned(turned, last, by, other, down)
+        if by.scored:
+            for j in range(LANES):
+                gained = reward_rows(boards[j], by.across_rewards, rows, cols) & ~U(OVERFLOW)
+                across[j] += np.float64(gained)
+                gained = reward_rows(turned[j], by.down_rewards, cols, rows) & ~U(OVERFLOW)
+                down[j] += np.float64(gained)
+        for j in range(LANES):
+            value = max(across[j], down[j])
+            across[j] = value if value > -np.inf else by.dead
+
+    return best_moves
+
+
+@fragment
+def look_up(after: U, depth: int, memory: Any) -> tuple[U, bool]:
+    """Where an afterstate would be in the table of this depth, and whether it is there."""
+    place = mix(after) & U(memory.tally[MASK])
+    return place, memory.keys[depth, place] == after
+
+
+@fragment
+def keep(after: U, depth: int, place: U, value: float, memory: Any) -> None:
+    """Put a value into the table."""
+    memory.keys[depth, place], memory.values[depth, place] = after, value
+    number = memory.tally[KEPT]
+    if number < len(memory.kept):
+        memory.kept[number] = depth * memory.keys.shape[1] + np.int64(place)
+    memory.tally[KEPT] = number + 1
+
+
+@fragment
+def forget(memory: Any) -> None:
+    """Clear the table, which takes as long as there is something in it."""
+    if memory.tally[KEPT] > len(memory.kept):
+        memory.keys[:] = U(0)
+    else:
+        keys = memory.keys.reshape(memory.keys.size)
+        for number in range(memory.tally[KEPT]):
+            keys[memory.kept[number]] = U(0)
+    memory.tally[KEPT] = 0
+
+
+@fragment
+def add_lanes(filled: int, weights: Floats, wanted: Counts, memory: Any, out: Floats) -> None:
+    """Add the values found in the lanes to what they are wanted for."""
+    for j in range(filled):
+        out[wanted[j]] += weights[j] * memory.best[0, j]
+    memory.tally[MADE] += 4 * filled
+
+
+def last_values_kernel(step: Steps, best_moves: BestMoves) -> LastValues:
+    """The kernel that values afterstates with one move to go."""
+    worth, open_cells = step.worth, step.open_cells
+
+    @kernel(types.void(WORDS, FLOATS, step.by, SPAWNING, MEMORY, FLOATS))
+    def last_values(
+        afters: Words, chances: Floats, by: Any, spawns: Any, memory: Any, out: Floats
+    ) -> None:
+        """W(x, 1) of each afterstate."""
+        weights, wanted = np.empty(LANES, np.float64), np.empty(LANES, np.int64)
+        fresh, boards = np.zeros(len(afters), np.bool_), memory.lanes[0]
+        filled = 0
+        for i in range(len(afters)):
+            after = afters[i]
+            if chances[i] < spawns.cutoff:
+                out[i] = worth(after, by)
+                continue
+            place, known = look_up(after, 1, memory)
+            if known:
+                out[i] = memory.values[1, place]
+                memory.tally[FOUND] += 1
+                continue
+            fresh[i], out[i] = True, 0.0
+            cells = open_cells(after, spawns)
+            n = np.float64(count(cells))
+            two, four = spawns.two / n, spawns.four / n
+            while cells:
+                tile = cells & (U(0) - cells)
+                cells ^= tile
+                if two > 0:
+                    boards[filled], weights[filled], wanted[filled] = after | tile, two, i
+                    filled += 1
+                if four > 0:
+                    boards[filled], weights[filled], wanted[filled] = (
+                        after | (tile << U(1)),
+                        four,
+                        i,
+                    )
+                    filled += 1
+                if filled > LANES - 2:
+                    best_moves(memory.lanes, filled, by, memory.best)
+                    add_lanes(filled, weights, wanted, memory, out)
+                    filled = 0
+        if filled:
+            best_moves(memory.lanes, filled, by, memory.best)
+            add_lanes(filled, weights, wanted, memory, out)
+        for i in range(len(afters)):
+            if fresh[i]:
+                place, _ = look_up(afters[i], 1, memory)
+                keep(afters[i], 1, place, out[i], memory)
+
+    return last_values
+
+
+# -- the moves before it -------------------------------------------------------------------------
+
+
+@fragment
+def add_seen(after: U, seen: Words, numbers: Counts, afters: Words, found: int) -> int:
+    """The number of an afterstate among those found so far, of which there are `found`."""
+    place = mix(after) & U(SEEN - 1)
+    while seen[place] != after:
+        if seen[place] == U(0):
+            seen[place], numbers[place] = after, found
+            afters[found] = after
+            break
+        place = (place + U(1)) & U(SEEN - 1)
+    return int(numbers[place])
+
+
+def expand_kernel(step: Steps) -> Expand:
+    """The kernel that finds all afterstates that come next."""
+    make_moves, open_cells = step.make_moves, step.open_cells
+
+    @kernel(types.int64(types.uint64, step.by, SPAWNING, COUNTS, FLOATS, WORDS))
+    def expand(after: U, by: Any, spawns: Any, links: Counts, gains: Floats, afters: Words) -> int:
+        """Write all afterstates that come next, each once; how many they are.
+
+        `links` has for every spawn and direction the number of the afterstate, or -1; `gains` what
+        the move gains. Spawns are in the order of the cells, the 2 before the 4.
+        """
+        seen, numbers = np.zeros(SEEN, np.uint64), np.empty(SEEN, np.int64)
+        moved, gained = np.empty(4, np.uint64), np.empty(4, np.float64)
+        cells = open_cells(after, spawns)
+        edge = found = 0
+        while cells:
+            tile = cells & (U(0) - cells)
+            cells ^= tile
+            for rank in range(1, 3):
+                make_moves(after | (tile * U(rank)), by, moved, gained)
+                for direction in range(4):
+                    links[edge] = -1
+                    gains[edge] = gained[direction]
+                    if moved[direction]:
+                        links[edge] = add_seen(moved[direction], seen, numbers, afters, found)
+                        found = max(found, links[edge] + 1)
+                    edge += 1
+        return found
+
+    return expand
+
+
+@fragment
+def mean_best(n: Any, by: Any, spawns: Any, links: Counts, gains: Floats, values: Floats) -> float:
+    """The mean over spawns on n cells of the best move, from what `expand` has written."""
+    total = 0.0
+    for state in range(2 * n):
+        best = -np.inf
+        for edge in range(4 * state, 4 * state + 4):
+            if links[edge] >= 0:
+                best = max(best, gains[edge] + values[links[edge]])
+        weight = spawns.four if state & 1 else spawns.two
+        total += weight * (best if best > -np.inf else by.dead)
+    return float(total / n)
+
+
+@fragment
+def ends_here(chance: float, n: Any, spawns: Any) -> bool:
+    """Whether all that follows an afterstate with n empty cells is too unlikely to look into."""
+    return bool(chance * max(spawns.two, spawns.four) < spawns.cutoff * n)
+
+
+def value_unlikely_kernel(step: Steps, last_values: LastValues) -> LastValues:
+    """The kernel that values afterstates after which all is cut off."""
+    open_cells = step.open_cells
+
+    @kernel(types.void(WORDS, FLOATS, step.by, SPAWNING, MEMORY, FLOATS))
+    def value_unlikely(
+        afters: Words, chances: Floats, by: Any, spawns: Any, memory: Any, out: Floats
+    ) -> None:
+        """Write the values of those after which all is cut off.
+
+        Only one move is left, so they go into lanes too.
+        """
+        some, likely = np.empty(len(afters), np.uint64), np.empty(len(afters), np.float64)
+        places, found = np.empty(len(afters), np.int64), 0
+        for i in range(len(afters)):
+            if ends_here(chances[i], np.int64(count(open_cells(afters[i], spawns))), spawns):
+                some[found], likely[found], places[found] = afters[i], chances[i], i
+                found += 1
+        values = np.empty(found, np.float64)
+        last_values(some[:found], likely[:found], by, spawns, memory, values)
+        for k in range(found):
+            out[places[k]] = values[k]
+
+    return value_unlikely
+
+
+def values_of_kernel(step: Steps, last_values: LastValues) -> ValuesOf:
+    """The kernel that values afterstates with any number of moves to go."""
+    open_cells, expand = step.open_cells, expand_kernel(step)
+    value_unlikely = value_unlikely_kernel(step, last_values)
+
+    @kernel(types.void(WORDS, FLOATS, types.int64, step.by, SPAWNING, MEMORY, FLOATS))
+    def values_of(
+        afters: Words,
+        chances: Floats,
+        depth: int,
+        by: Any,
+        spawns: Any,
+        memory: Any,
+        out: Floats,
+    ) -> None:
+        """W(x, depth) of each afterstate, which is reached with this chance."""
+        if depth == 1:
+            last_values(afters, chances, by, spawns, memory, out)
+            return
+        if spawns.cutoff > 0:
+            value_unlikely(afters, chances, by, spawns, memory, out)
+        links, gains = np.empty(MOST, np.int64), np.empty(MOST, np.float64)
+        nexts, values = np.empty(MOST, np.uint64), np.empty(MOST, np.float64)
+        likely = np.empty(MOST, np.float64)
+        for i in range(len(afters)):
+            after = afters[i]
+            n = np.int64(count(open_cells(after, spawns)))
+            if ends_here(chances[i], n, spawns):
+                continue
+            place, known = look_up(after, depth, memory)
+            if known:
+                out[i] = memory.values[depth, place]
+                memory.tally[FOUND] += 1
+                continue
+            if memory.tally[MADE] > memory.tally[BUDGET] or spawns.stop[0]:
+                return  # nobody will look at the result
+            found = expand(after, by, spawns, links, gains, nexts)
+            memory.tally[MADE] += 8 * n
+            likely[:found] = 0.0
+            for k in range(8 * n):
+                if links[k] >= 0:
+                    likely[links[k]] += chances[i] / n * (spawns.four if k & 4 else spawns.two)
+            values_of(nexts[:found], likely[:found], depth - 1, by, spawns, memory, values[:found])
+            out[i] = mean_best(n, by, spawns, links, gains, values)
+            keep(after, depth, place, out[i], memory)
+
+    return values_of
+
+
+def search_kernel(step: Steps, best_moves: BestMoves) -> RootValues:
+    """The kernel that searches, for what makes and values moves."""
+    make_moves, worth = step.make_moves, step.worth
+    values_of = values_of_kernel(step, last_values_kernel(step, best_moves))
+
+    @kernel(types.void(WORDS, types.int64, step.by, SPAWNING, MEMORY, types.float64[:, ::1]))
+    def root_values(
+        states: Words, depth: int, by: Any, spawns: Any, memory: Any, out: Floats
+    ) -> None:
+        """Q(s, a, depth) of every direction of every state; NaN if it is illegal."""
+        moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
+        afters, values, chances = np.empty(4, np.uint64), np.empty(4, np.float64), np.ones(4)
+        for i in range(len(states)):
+            make_moves(states[i], by, moved, gains)
+            memory.tally[MADE] += 4
+            found = 0
+            for direction in range(4):
+                if moved[direction]:
+                    afters[found] = moved[direction]
+                    found += 1
+            if depth > 1:
+                forget(memory)
+                values_of(afters[:found], chances[:found], depth - 1, by, spawns, memory, values)
+            else:
+                for k in range(found):
+                    values[k] = worth(afters[k], by)
+            found = 0
+            for direction in range(4):
+                out[i, direction] = np.nan
+                if moved[direction]:
+                    out[i, direction] = gains[direction] + values[found]
+                    found += 1
+
+    return root_values
+
+
+@cache
+def heuristic_search(rows: int, cols: int, evaluate: Evaluate = line_sums) -> RootValues:
+    """The kernel that searches with a heuristic; `heuristics.evaluate_of` names the last."""
+    step = steps(rows, cols, evaluate)
+    return search_kernel(step, best_moves_kernel(step, evaluate))

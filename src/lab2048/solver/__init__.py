@@ -1,0 +1,1 @@
+"""Exact values: every reachable state, its value, and what follows from them."""

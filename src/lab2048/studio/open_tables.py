@@ -1,0 +1,124 @@
+"""Tables that are kept open, and questions to them.
+
+Files are opened, checked and decoded by worker threads, never by the event loop: a table that is
+slow to open or to decode keeps nobody waiting but those who ask for it. What is decoded already is
+looked up at once, which is quicker than to hand it to a thread. A table is opened once, however
+many requests ask for it at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from lab2048.solver.problem import Problem
+from lab2048.solver.table import NotDecodedError, Table
+from lab2048.solver.table_files import MANIFEST
+from lab2048.solver.tables import find_table, open_table
+
+T = TypeVar("T")
+
+TABLE_BYTES = 1 << 26
+"""Memory for decoded layers of each open table; single blocks take a quarter as much."""
+TABLES_KEPT = 8
+"""Tables that are open at a time: those of a small board, with a chance for each tile."""
+WORKERS = 4
+"""Threads that read tables."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpenTable:
+    """A table, and the version of its files that is open."""
+
+    table: Table
+    decoded: Table
+    """The same, as far as it is in memory (`Table.in_memory`)."""
+    changed: int
+    """When its manifest was written, in nanoseconds."""
+
+    def is_current(self) -> bool:
+        """Whether the files are still those that were opened."""
+        try:
+            return (self.table.path / MANIFEST).stat().st_mtime_ns == self.changed
+        except OSError:
+            return False
+
+
+class OpenTables:
+    """The tables that are open. All methods belong to the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Problem, OpenTable] = OrderedDict()
+        self._opening: dict[Problem, asyncio.Task[OpenTable | None]] = {}
+        self._workers = ThreadPoolExecutor(WORKERS, "tables")
+
+    async def get(self, problem: Problem) -> Table | None:
+        """The table of a problem, to be read by other threads; None if it is not solved."""
+        found = await self._current(problem)
+        return None if found is None else found.table
+
+    async def ask(self, problem: Problem, question: Callable[[Table], T]) -> T | None:
+        """Call a function with the table of a problem; None if it is not solved.
+
+        The function does not keep the table, and may be called twice: at once, and if that needs
+        more than is in memory again by a worker thread.
+        """
+        found = await self._current(problem)
+        if found is None:
+            return None
+        try:
+            return question(found.decoded)
+        except NotDecodedError:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._workers, question, found.table)
+
+    def close(self) -> None:
+        """Let go of all tables and threads; nobody waits for a table that is being read."""
+        self._kept.clear()
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    async def _current(self, problem: Problem) -> OpenTable | None:
+        """The table of a problem, opened now unless it is open; None if it is not solved."""
+        kept = self._kept.get(problem)
+        if kept is not None and kept.is_current():
+            self._kept.move_to_end(problem)
+            return kept
+        if problem not in self._opening:
+            task = self._opening[problem] = asyncio.create_task(self._open(problem))
+            task.add_done_callback(_look_at)
+        # who asked first may leave; the others still wait for it
+        return await asyncio.shield(self._opening[problem])
+
+    async def _open(self, problem: Problem) -> OpenTable | None:
+        """Open a table and keep it, in the place of an older one."""
+        loop = asyncio.get_running_loop()
+        try:
+            opened = await loop.run_in_executor(self._workers, _opened, problem)
+        finally:
+            del self._opening[problem]
+            self._kept.pop(problem, None)
+        if opened is not None:
+            self._kept[problem] = opened
+            while len(self._kept) > TABLES_KEPT:
+                self._kept.popitem(last=False)  # its files are closed when nobody uses it
+        return opened
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Look at how a task ended, or the log would say that nobody did when all who waited left."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _opened(problem: Problem) -> OpenTable | None:
+    """The table of a problem, opened now; None if it is not solved."""
+    folder = find_table(problem)
+    if folder is None:
+        return None
+    changed = (folder / MANIFEST).stat().st_mtime_ns  # before it is read: it may change meanwhile
+    table = open_table(folder, cache_bytes=TABLE_BYTES)
+    return OpenTable(table, table.in_memory(), changed)

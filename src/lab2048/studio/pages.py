@@ -1,0 +1,79 @@
+"""The page, which every view has the address of, and its files."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from fastapi import FastAPI, Request
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from lab2048.game.colours import css, text_colour, tile_colour
+
+STATIC = files("lab2048.studio") / "static"
+KINDS = {
+    "css": "text/css",
+    "html": "text/html",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+}
+"""The media types of the page's files, by extension."""
+VIEWS = ("play", "watch", "analyse", "review", "results")
+
+
+def page_files() -> dict[str, bytes]:
+    """The files of the page, by their paths below /static."""
+    found = dict(_files_below(STATIC))
+    found["tiles.css"] = tile_styles().encode()
+    return found
+
+
+def _files_below(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+    """The path and the bytes of every file in a folder and the folders in it."""
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _files_below(each, f"{prefix}{each.name}/")
+        else:
+            yield prefix + each.name, each.read_bytes()
+
+
+def add_pages(app: FastAPI, kept: dict[str, bytes]) -> None:
+    """Serve the page and its files."""
+
+    @app.get("/static/{path:path}", include_in_schema=False)
+    async def static(request: Request, path: str) -> Response:
+        if path not in kept:
+            raise HTTPException(404, "there is no such file")
+        return file_answer(request, path, kept[path])
+
+    async def page(request: Request) -> Response:
+        return file_answer(request, "index.html", kept["index.html"])
+
+    for path in ("/", *(f"/{view}" for view in VIEWS)):
+        app.get(path, include_in_schema=False)(page)
+
+    @app.get("/api/docs", include_in_schema=False)
+    async def docs(request: Request) -> Response:
+        return file_answer(request, "docs.html", kept["docs.html"])
+
+
+def file_answer(request: Request, name: str, body: bytes, status: int = 200) -> Response:
+    """A file of the page; a browser that has it already is told so."""
+    tag = f'"{zlib.crc32(body):08x}-{len(body)}"'
+    headers = {"etag": tag, "cache-control": "no-cache"}
+    if status == 200 and request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    kind = KINDS[name.rpartition(".")[2]]
+    return Response(body, status, media_type=kind, headers=headers)
+
+
+def tile_styles() -> str:
+    """The colours of tiles, the same as everywhere else, as a style sheet."""
+    rules = []
+    for rank in range(1, 18):
+        back, front = css(tile_colour(rank)), css(text_colour(rank))
+        rules.append(f".r{rank} {{ background: {back}; color: {front}; }}")
+    return "\n".join(rules) + "\n"

@@ -1,0 +1,169 @@
+"""What all requests share: tables that are open, players that are ready, tables being made."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from lab2048.game import P4, Board, Rules
+from lab2048.measure.archive import read_survey, survey_file
+from lab2048.measure.positions import Opinion, opinion
+from lab2048.players.player import Player
+from lab2048.players.registry import parse_spec
+from lab2048.players.time_limit import time_limit
+from lab2048.solver.problem import MAX_CELLS, Problem
+from lab2048.solver.table import Table
+from lab2048.solver.tables import command_for, is_made_when_needed, list_tables
+from lab2048.studio.limits import MOVE_SECONDS, checked_player
+from lab2048.studio.open_tables import OpenTables
+from lab2048.studio.table_jobs import ON_REQUEST, TableJobs, UnsolvedError
+
+T = TypeVar("T")
+
+PLAYERS_KEPT = 8
+"""Players that are ready at a time; one with a network may take 270 MB."""
+
+
+class Library:
+    """Tables and players. `player` and `opinion` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self.tables = OpenTables()
+        self.jobs = TableJobs()
+        self._players: OrderedDict[tuple[str, Rules], Player] = OrderedDict()
+        self._makers: dict[tuple[str, Rules], threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    async def close(self) -> None:
+        """Close what is open, and end what is being made."""
+        await self.jobs.close()
+        self.tables.close()
+
+    # -- tables --------------------------------------------------------------------------------
+
+    async def ask(self, problem: Problem, question: Callable[[Table], T]) -> T | None:
+        """Ask a table (`OpenTables.ask`) that is made now if the board is small.
+
+        None if the board has to be solved first.
+        """
+        answer = await self.tables.ask(problem, question)
+        if answer is None and is_made_when_needed(problem):
+            await self.jobs.solve([problem]).wait()
+            answer = await self.tables.ask(problem, question)
+        return answer
+
+    async def reach(self, board: Board, rules: Rules) -> tuple[dict[int, float], list[int]]:
+        """The chance to make each tile from a position, and the tiles for which it is not known."""
+        if rules.cells > MAX_CELLS:
+            raise ValueError(f"boards of up to {MAX_CELLS} cells can be solved, not {rules.name}")
+        tiles = [1 << rank for rank in range(3, rules.cells + 2)]
+        problems = {tile: Problem.of(rules, objective=f"reach:{tile}") for tile in tiles}
+
+        async def ask(tile: int) -> tuple[float | None] | None:
+            return await self.tables.ask(problems[tile], lambda table: (table.get(board),))
+
+        found = {tile: await ask(tile) for tile in tiles}
+        missing = [tile for tile, answer in found.items() if answer is None]
+        if missing and is_made_when_needed(problems[missing[0]]):
+            await self.jobs.solve([problems[tile] for tile in missing]).wait()
+            found |= {tile: await ask(tile) for tile in missing}
+            missing = []
+        chances = {tile: answer[0] for tile, answer in found.items() if answer is not None}
+        return {tile: each for tile, each in chances.items() if each is not None}, missing
+
+    async def solvable(self, rules: Rules) -> bool:
+        """Whether a board is not solved, and will be if somebody asks for it."""
+        if rules.cells > ON_REQUEST or rules.p4 != P4:
+            return False
+        problem = Problem.of(rules)
+        return not is_made_when_needed(problem) and await self.tables.get(problem) is None
+
+    # -- players -------------------------------------------------------------------------------
+
+    async def ready_for(self, spec: str, rules: Rules) -> None:
+        """See to it that the table that a player needs is there, if it is a small one."""
+        if spec.strip().partition(":")[0] == "optimal":
+            objective = parse_spec(spec)[1].get("objective", "score")
+            await self.ask(Problem.of(rules, objective=objective), lambda table: True)
+
+    def player(self, spec: str, rules: Rules) -> Player:
+        """The player of a spec; all that a request may name can be asked by several threads."""
+        key = spec.strip(), rules
+        with self._lock:
+            if key in self._players:
+                self._players.move_to_end(key)
+                return self._players[key]
+            maker = self._makers.setdefault(key, threading.Lock())
+        with maker:  # a network or a table is loaded once, however many ask for it
+            found = self._players.get(key)
+            return self._make_player(key) if found is None else found
+
+    def _make_player(self, key: tuple[str, Rules]) -> Player:
+        """Make a player and keep it."""
+        try:
+            made = checked_player(*key)
+            with self._lock:
+                self._players[key] = made
+                while len(self._players) > PLAYERS_KEPT:
+                    self._players.popitem(last=False)
+            return made
+        finally:
+            with self._lock:
+                self._makers.pop(key, None)
+
+    def opinion(self, spec: str, rules: Rules, board: Board) -> Opinion:
+        """What a player thinks of a position."""
+        player = self.player(spec, rules)
+        with time_limit(MOVE_SECONDS, player.spec):
+            return opinion(player, board)
+
+
+async def exact_answer(
+    library: Library, board: Board, rules: Rules, question: Callable[[Table], T]
+) -> tuple[T | None, str | None]:
+    """Ask the table that has a position; without one, None and the reason."""
+    if rules.cells > MAX_CELLS:
+        return None, f"{rules.name} has too many positions to be solved"
+
+    def ask(table: Table) -> tuple[T] | tuple[()]:
+        return (question(table),) if board in table else ()
+
+    problem = Problem.of(rules)
+    try:
+        found = await library.ask(problem, ask)
+    except UnsolvedError as error:
+        return None, str(error)
+    if found is None:
+        return None, f"for exact values, solve the board once: {command_for(problem)}"
+    return (found[0], None) if found else (None, "no game reaches this position")
+
+
+def solved_tables() -> list[dict[str, Any]]:
+    """All finished tables."""
+    found = []
+    for folder, facts in list_tables():
+        if isinstance(facts, str):
+            continue
+        try:
+            problem = Problem.from_json(facts)
+            found.append(
+                {
+                    "name": folder.name,
+                    **problem.as_json(),
+                    "states": facts["states"],
+                    "value": facts["value"]["start"],
+                    "bytes": sum(each.stat().st_size for each in folder.iterdir()),
+                    "kept": facts["keep"] == "table",
+                    "surveyed": survey_file(folder.name).exists(),
+                }
+            )
+        except (ValueError, KeyError, TypeError, OSError):  # of another version, or just removed
+            continue
+    return found
+
+
+def survey_of(name: str) -> dict[str, Any] | None:
+    """The survey of a finished table; None if there is none."""
+    return read_survey(name) if any(each["name"] == name for each in solved_tables()) else None

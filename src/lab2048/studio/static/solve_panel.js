@@ -1,0 +1,63 @@
+// The offer to solve a board, and then how far that is.
+
+import { get, post } from "./api.js";
+import { forgetPlayers } from "./choices.js";
+import { percent } from "./numbers.js";
+import { el, fill } from "./parts.js";
+
+const EVERY = 400; // milliseconds from one question to the next
+
+// How far it is: a share, and words.
+function progress({ share, seconds }) {
+  const left = share > 0.02 ? (seconds / share) * (1 - share) : null;
+  return left === null
+    ? `Preparing… ${Math.round(seconds)} s`
+    : `${percent(share, 0)}, about ${Math.ceil(left)} s left`;
+}
+
+// Have a board solved, and tell how far that is until it is there. False if nobody waits any more.
+async function solve(rules, alive, tell) {
+  const name = `${rules.name}-score`;
+  await post("/api/tables", JSON.stringify({ board: rules.name, p4: rules.p4 }));
+  for (;;) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, EVERY);
+    });
+    if (!alive()) return false;
+    const { tables, making } = await get("/api/tables");
+    const now = making.find((each) => each.name === name);
+    if (now) tell(now);
+    else if (tables.some((each) => each.name === name)) return true;
+    else throw new Error("it could not be solved; `lab2048 solve` tells why");
+  }
+}
+
+// The panel; `alive` says whether it is still shown, `done` is called when the board is solved.
+export function solvePanel(rules, alive, done) {
+  const bar = el("progress", { max: 1, value: 0, "aria-label": "How much is solved" });
+  const said = el("span", { class: "dim" });
+  const starter = el(
+    "button",
+    { type: "button", class: "primary" },
+    `Solve ${rules.name.replace("x", "×")} now`,
+  );
+  const panel = el("div", { class: "solve" }, starter, said);
+  said.textContent = "Every position, exactly; about a minute and 430 MB of disk.";
+  starter.addEventListener("click", async () => {
+    fill(panel, bar, said);
+    said.textContent = "Starting…";
+    try {
+      const solved = await solve(rules, alive, (now) => {
+        bar.value = now.share;
+        said.textContent = progress(now);
+      });
+      if (!solved) return;
+      forgetPlayers();
+      done();
+    } catch (error) {
+      fill(panel, starter, said);
+      said.textContent = error.message;
+    }
+  });
+  return panel;
+}

@@ -1,0 +1,42 @@
+// The address of a game: its rules, its seed, and after the # its moves.
+
+import { query } from "../../api.js";
+import { Game, Rules, fromHex, hex, newSeed, packMoves, parseSeed, unpackMoves } from "../../engine.js";
+import { whole } from "../../numbers.js";
+import { setting } from "../../store.js";
+import { AUTO } from "./judge.js";
+
+// The game of an address, and whether all its moves are legal.
+export function gameOf(params, hash) {
+  const rules = Rules.parse(params.get("rules") ?? setting("size", "4x4"), params.get("p4") ?? 0.1);
+  const start = params.get("start") ? fromHex(params.get("start")) : null;
+  if (start && start.length !== rules.cells)
+    throw new Error("the position in this address is of another board");
+  const seed = params.get("seed") ? parseSeed(params.get("seed")) : newSeed();
+  const game = new Game(rules, seed, { start });
+  return { game, legal: unpackMoves(hash).every((d) => game.play(d)) };
+}
+
+export function addressOf({ rules, seed, start, moves }, judge) {
+  const found = query("/play", {
+    ...rules.query,
+    seed: String(seed),
+    start: start ? hex(start) : null,
+    judge: judge === AUTO ? null : judge || "table",
+  });
+  return moves.length ? `${found}#${packMoves(moves)}` : found;
+}
+
+// What to ask before the game of an address is left for another one; null if it is not running.
+export function unfinished(address) {
+  const { searchParams, hash } = new URL(address, location.href);
+  const { game } = gameOf(searchParams, hash.slice(1));
+  const count = game.moves.length;
+  if (!count || game.over) return null;
+  return {
+    title: "Leave the running game?",
+    text: `${count === 1 ? "One move has" : `${whole(count)} moves have`} been made on ${game.rules.name.replace("x", "×")}, for ${whole(game.score)} points.`,
+    yes: "Start another",
+    no: "Keep this one",
+  };
+}

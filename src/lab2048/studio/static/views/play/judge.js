@@ -1,0 +1,126 @@
+// What a judge says: hints for the move to come, and a mark for the one that was made.
+
+import { get } from "../../api.js";
+import { usualPlayer } from "../../choices.js";
+import { ARROWS, DIRECTIONS, hex } from "../../engine.js";
+import { GRADES, lostText, verdict } from "../../marks.js";
+import { el, fill } from "../../parts.js";
+import { solvePanel } from "../../solve_panel.js";
+
+export const AUTO = "auto"; // the exact table where there is one, else the usual player
+const SHOWN = 14; // marks of the last moves
+const PATIENCE = 1500; // milliseconds; a mark that comes later is not shown
+
+async function question(judge, rules, ranks, signal) {
+  const params = { board: hex(ranks), rules: rules.name, p4: rules.p4 };
+  let spec = judge;
+  if (judge === AUTO && rules.cells > 12) spec = await usualPlayer(rules);
+  else if (judge === AUTO) {
+    const exact = await get("/api/analyse", params, signal);
+    if (exact.value !== null || exact.terminal) return { analysis: exact, spec: "" };
+    spec = await usualPlayer(rules);
+  }
+  const analysis = await get("/api/analyse", { ...params, player: spec || null }, signal);
+  return { analysis, spec };
+}
+
+// Ask about the board that is shown. What was asked before goes on: it tells how good the move was.
+export function ask(view, { another = false } = {}) {
+  const { game, parts, hints } = view;
+  if (another) view.asking?.stop.abort();
+  if (game.over) {
+    view.asking = null;
+    parts.bars.clear();
+    fill(parts.note);
+    return;
+  }
+  const stop = new AbortController();
+  const mine = { stop, answer: question(view.judge, game.rules, game.board, stop.signal) };
+  view.asking = mine;
+  mine.answer
+    .then((answer) => {
+      if (view.asking === mine && view.alive) showAnswer(view, answer);
+    })
+    .catch((error) => {
+      if (error.name !== "AbortError" && view.asking === mine) {
+        parts.bars.clear();
+        fill(parts.note, error.message);
+      }
+    });
+  if (!hints) parts.bars.clear();
+  parts.bars.element.classList.toggle("off", !hints);
+}
+
+function showAnswer(view, { analysis, spec }) {
+  const { bars, note } = view.parts;
+  const found = verdict(analysis, spec);
+  if (view.hints && !found.empty) bars.show(found);
+  else bars.clear();
+  fill(note, noteOn(analysis, found, view.hints));
+  if (analysis.solvable) offerToSolve(view);
+}
+
+// What the values are; without any, why there are none.
+function noteOn(analysis, found, hints) {
+  if (found.empty) return analysis.note;
+  if (!hints) return null;
+  if (found.exact) return "expected score under perfect play";
+  const [[player, { meaning }]] = Object.entries(analysis.players);
+  return `${player}: ${meaning}`;
+}
+
+function offerToSolve(view) {
+  const { solve } = view.parts;
+  const { rules } = view.game;
+  if (solve.childElementCount) return;
+  const alive = () => view.alive && view.game.rules.name === rules.name;
+  const done = () => {
+    fill(solve);
+    ask(view);
+  };
+  fill(solve, solvePanel(rules, alive, done));
+}
+
+// Say how good the move was that has just been made, by the answer to the question before it.
+export async function judgeMove(view, asked, d, count) {
+  if (!asked) return;
+  const pending = { d }; // what stands in its place later is of another game, or another move
+  view.marks[count - 1] = pending;
+  const early = new Promise((resolve) => {
+    setTimeout(resolve, PATIENCE, null);
+  });
+  const answer = await Promise.race([asked.answer.catch(() => null), early]);
+  if (!answer) asked.stop.abort();
+  if (!answer || !view.alive || view.marks[count - 1] !== pending) return;
+  const found = verdict(answer.analysis, answer.spec);
+  if (found.empty || !found.marks[d]) return;
+  pending.name = found.marks[d];
+  paintMarks(view);
+  if (view.game.moves.length === count) showMark(view.parts.mark, found, d);
+}
+
+function showMark(place, found, d) {
+  const name = found.marks[d];
+  const lost = lostText(name, found.regrets[d], found.best, found.exact);
+  const better = el("span", { class: "dim" }, ` · better ${found.better}${lost && `, ${lost}`}`);
+  fill(
+    place,
+    el("span", { class: `grade ${name}` }, GRADES[name].sign),
+    ` ${DIRECTIONS[d]}: ${GRADES[name].word}`,
+    name === "best" ? null : better,
+  );
+}
+
+// Show the marks of the last moves, as far as they are known.
+export function paintMarks({ marks, parts }) {
+  const last = Array.from(marks.slice(-SHOWN)); // without holes
+  const names = last.map((each) => each?.name ?? "none");
+  parts.trail.setAttribute("aria-label", `Marks of the last moves: ${names.join(", ")}`);
+  const shown = last.map((each) => {
+    if (!each?.name) return null;
+    const { sign, word } = GRADES[each.name];
+    const title = `${ARROWS[each.d]} ${word}`;
+    return el("span", { class: `grade ${each.name}`, title }, sign);
+  });
+  fill(parts.trail, shown);
+}

@@ -1,0 +1,150 @@
+"""Results that are tables: as text for papers and programs, and shown in a notebook."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "≈": r"$\approx$",
+    "−": "$-$",
+    "×": r"$\times$",
+}
+
+
+class Grid(NamedTuple):
+    """A table of texts. The first column is set to the left, all others to the right."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Tabular(ABC):
+    """A result that is a table: `rows` for programs, `grid` for people.
+
+    A class that has `rows` can be written in four formats and shows itself in a notebook.
+
+    >>> class Squares(Tabular):
+    ...     def rows(self):
+    ...         return [{"n": n, "square": n * n} for n in (1, 2)]
+    >>> print(Squares().to_csv(), end="")
+    n,square
+    1,1
+    2,4
+    >>> print(Squares().to_markdown(), end="")
+    | n | square |
+    |:--|-------:|
+    | 1 | 1 |
+    | 2 | 4 |
+    """
+
+    @abstractmethod
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one flat dictionary per row, all with the same keys."""
+
+    def grid(self) -> Grid:
+        """Return the table as people read it."""
+        rows = self.rows()
+        names = list(rows[0]) if rows else []
+        return Grid(names, [[shown(row[name]) for name in names] for row in rows])
+
+    def as_json(self) -> Any:
+        """Return everything that is known, as plain values."""
+        return self.rows()
+
+    def to_json(self, path: Path | str | None = None) -> str:
+        """Return everything as one JSON value; write it to `path` too, if given."""
+        return _written(json.dumps(self.as_json(), allow_nan=False) + "\n", path)
+
+    def to_csv(self, path: Path | str | None = None) -> str:
+        """Return the rows as comma-separated values; write them to `path` too, if given."""
+        rows = self.rows()
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        names = list(rows[0]) if rows else []
+        writer.writerow(names)
+        writer.writerows([row[name] for name in names] for row in rows)
+        return _written(out.getvalue(), path)
+
+    def to_latex(self, path: Path | str | None = None) -> str:
+        """Return a LaTeX table (booktabs); write it to `path` too, if given."""
+        headings, rows = self.grid()
+        lines = [rf"\begin{{tabular}}{{l{'r' * (len(headings) - 1)}}}", r"\toprule"]
+        lines += [" & ".join(map(latex, headings)) + r" \\", r"\midrule"]
+        for first, *others in rows:
+            cells = [rf"\texttt{{{latex(first)}}}", *map(latex, others)]
+            lines.append(" & ".join(cells) + r" \\")
+        return _written("\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n", path)
+
+    def to_markdown(self, path: Path | str | None = None) -> str:
+        """Return a Markdown table; write it to `path` too, if given."""
+        headings, rows = self.grid()
+        rule = [
+            ":" + "-" * (len(name) + 1) if not place else "-" * (len(name) + 1) + ":"
+            for place, name in enumerate(headings)
+        ]
+        lines = [_bars(headings), "|" + "|".join(rule) + "|", *map(_bars, rows)]
+        return _written("\n".join(lines) + "\n", path)
+
+    def _repr_html_(self) -> str:
+        """Return the table as a notebook shows it."""
+        headings, rows = self.grid()
+        return html_table(headings, rows)
+
+
+def _bars(cells: Sequence[str]) -> str:
+    """A row of a Markdown table."""
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in HTML: the first column to the left, all others to the right."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        sides = ["left", *["right"] * (len(cells) - 1)]
+        inner = "".join(
+            f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>'
+            for side, cell in zip(sides, cells, strict=True)
+        )
+        return f"<tr>{inner}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><thead>{line(headings, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def latex(text: str) -> str:
+    """Return a text with LaTeX's own signs escaped."""
+    return "".join(LATEX.get(sign, sign) for sign in text)
+
+
+def shown(value: Any) -> str:
+    """Return a value as a table shows it: numbers with at most three decimals, None as a dash."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() else f"{value:,.3f}"
+    return str(value)
+
+
+def _written(text: str, path: Path | str | None) -> str:
+    """Return a text, after writing it to a file if one is given."""
+    if path is not None:
+        from lab2048.home import write_atomically
+
+        write_atomically(Path(path), text)
+    return text

@@ -1,0 +1,165 @@
+"""The public API as a whole: documented, complete, and what the command line calls."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import lab2048
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def make_api():
+    """The program that writes the reference."""
+    spec = importlib.util.spec_from_file_location("make_api", ROOT / "docs" / "make_api.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# -- documentation -----------------------------------------------------------------------------
+
+
+def test_every_public_name_has_an_example():
+    without = [
+        name
+        for name in lab2048.__all__
+        if name != "__version__" and ">>>" not in (getattr(lab2048, name).__doc__ or "")
+    ]
+    assert without == []
+
+
+def test_the_reference_is_made_from_the_docstrings(make_api):
+    written = (ROOT / "docs" / "api.md").read_text()
+    assert written == make_api.reference(), "python docs/make_api.py writes it anew"
+
+
+def test_every_command_names_its_python_call(make_api):
+    commands = make_api.leaves()
+    assert len(commands) > 25
+    for words, command in commands:
+        assert re.match(r"In Python: lab2048\.", command.epilog or ""), words
+        assert make_api.resolved(command.epilog.removeprefix("In Python: ")) is not None, words
+
+
+def test_help_shows_the_call(command):
+    _, out, _ = command("evaluate", "--help")
+    assert "In Python: lab2048.evaluate(" in out
+
+
+# -- results -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def result(solved_home):
+    return lab2048.evaluate(["random", "greedy"], "3x2", games=60, seed=3)
+
+
+@pytest.mark.slow
+def test_an_evaluation_is_what_the_command_prints(command, solved_home, result):
+    _, out, _ = command(
+        "evaluate", "random", "greedy", "--board", "3x2", "--games", "60", "--seed", "3", "--json"
+    )
+    speed = "moves_per_second"
+    printed = [{**each, speed: 0} for each in json.loads(out)]
+    assert printed == [{**each, speed: 0} for each in json.loads(result.to_json())]
+    rows = list(csv.DictReader(io.StringIO(result.to_csv())))
+    assert [float(row["mean"]) for row in rows] == [each.mean for each in result]
+    assert rows[1]["player"] == "greedy" and "reach_16" in rows[1]
+
+
+@pytest.mark.slow
+def test_results_are_tables_everywhere(result, tmp_path):
+    assert r"\begin{tabular}{lrrrr}" in result.to_latex()
+    assert r"$\pm$" in result.to_latex() and r"\%" in result.to_latex()
+    assert result.to_markdown(tmp_path / "table.md") == (tmp_path / "table.md").read_text()
+    assert result.to_markdown().splitlines()[2].startswith("| random | ")
+    assert "<td" in result._repr_html_() and "greedy" in result._repr_html_()
+
+
+@pytest.mark.slow
+def test_players_are_found_by_what_they_were_made_of(result):
+    assert result["greedy"] is result[1]
+    with pytest.raises(KeyError, match="corner was not evaluated"):
+        result["corner"]
+    difference = result.compare("greedy", "random")
+    assert difference.mean == pytest.approx(result["greedy"].mean - result["random"].mean)
+    assert difference.ci95[0] < difference.mean < difference.ci95[1]
+
+
+@pytest.mark.slow
+def test_mean_and_regret_add_up_to_perfect_play(solved_home):
+    """The identity behind everything: exactly, and within intervals over games."""
+    with lab2048.open_table("3x2") as table:
+        best = table.start_value["start"]
+        exact = lab2048.exact_value("greedy", "3x2", table=table)
+        assert exact.value + exact.regret == pytest.approx(best, abs=1e-9)
+        judged = lab2048.evaluate("greedy", "3x2", games=3000, table=table)[0]
+    low, high = judged.figures["optimal"]["regret_per_game"]["ci95"]
+    assert low < exact.regret < high
+
+
+@pytest.mark.slow
+def test_a_journal_lets_an_evaluation_go_on(solved_home):
+    done = []
+
+    def stop(what, games, total):
+        done.append(games)
+        if games == 30:
+            raise KeyboardInterrupt
+
+    call = {"board": "3x2", "games": 80, "seed": 9, "table": False, "resumable": True}
+    with pytest.raises(KeyboardInterrupt):
+        lab2048.evaluate("greedy", **call, progress=stop, threads=1)
+    first = []
+    found = lab2048.evaluate("greedy", **call, progress=lambda w, games, t: first.append(games))
+    assert first[0] >= 30
+    again = lab2048.evaluate("greedy", **call)
+    assert again[0].figures["moves_per_second"] is None  # nothing was played
+    found.forget()
+    fresh = lab2048.evaluate("greedy", **call)
+    assert fresh[0].figures["moves_per_second"] is not None
+    assert [game.score for game in fresh[0].played] == [game.score for game in found[0].played]
+    fresh.forget()
+
+
+# -- boards and tables in a notebook -----------------------------------------------------------
+
+
+def test_a_board_draws_itself():
+    picture = lab2048.Board.parse("2 4 . / . 131072 . / 2 . .")._repr_svg_()
+    assert picture.startswith("<svg") and picture.count("<rect") == 10
+    assert re.findall(r"<text[^>]*>(\d+)</text>", picture) == ["2", "4", "131072", "2"]
+    assert "<title>2 4 . / . 131072 . / 2 . .</title>" in picture
+
+
+@pytest.mark.slow
+def test_positions_tables_and_surveys_show_themselves(solved_home):
+    shown = lab2048.probe("2 2 / 4 . / . .")._repr_html_()
+    assert ("<svg" in shown and "blunder" in shown) or "best" in shown
+    with lab2048.open_table("3x2") as table:
+        assert "21,752" in table._repr_html_()
+        assert "optimal play on 3x2" in lab2048.survey(table)._repr_html_()
+
+
+# -- mistakes ----------------------------------------------------------------------------------
+
+
+def test_a_player_of_another_board_is_refused():
+    small = lab2048.player("greedy", "2x2")
+    with pytest.raises(ValueError, match="plays on 2x2"):
+        lab2048.player(small, "3x3")
+    with pytest.raises(TypeError, match="a spec, a Player or a function"):
+        lab2048.player(3, "3x3")
+    with pytest.raises(ValueError, match="given twice"):
+        lab2048.evaluate(["greedy", "greedy"], "2x2")
+    with pytest.raises(ValueError, match="no player to evaluate"):
+        lab2048.evaluate([], "2x2")

@@ -10,7 +10,6 @@ import subprocess
 import sys
 
 import pytest
-from _pytest.doctest import DoctestItem
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
@@ -49,49 +48,6 @@ def pytest_configure():
     if WITH_JIT and os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
         for name in BEGUN_ELSEWHERE:
             importlib.import_module(f"lab2048.{name}")
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        # these solve, play and train: there is much to compile
-        heavy = {"solver", "measure", "data", "learn"} & {*item.path.parts}
-        if isinstance(item, DoctestItem) and (heavy or item.name == "README.md"):
-            item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(scope="session")
-def doctest_home(tmp_path_factory):
-    """A data folder for all examples in documentation: what they make is not the user's."""
-    from lab2048.engine.jit import cache_folder
-
-    folder = tmp_path_factory.mktemp("doctests")
-    (folder / "kernels").symlink_to(cache_folder().parent)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def _examples_leave_nothing(request, monkeypatch):
-    """Examples have a data folder of their own, and what they register is forgotten."""
-    if isinstance(request.node, DoctestItem):
-        monkeypatch.setenv("LAB2048_HOME", str(request.getfixturevalue("doctest_home")))
-        request.getfixturevalue("forgetting")
-
-
-@pytest.fixture
-def forgetting():
-    """What is registered meanwhile is forgotten afterwards."""
-    from lab2048.learn import registry as learners
-    from lab2048.players import heuristics
-    from lab2048.players import registry as players
-    from lab2048.solver import objective
-
-    known = [players._registered, players.PLAYERS, heuristics.HEURISTICS]
-    known += [objective._objectives, learners._learners]
-    before = [dict(each) for each in known]
-    yield
-    for each, old in zip(known, before, strict=True):
-        each.clear()
-        each.update(old)
 
 
 @pytest.fixture

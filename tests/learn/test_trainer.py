@@ -198,6 +198,12 @@ def test_wrong_arguments_are_told(own_home, climb, given, said):
         climb(**given)
 
 
+def test_a_class_has_as_many_names_as_it_is_registered_under(climb, forgetting):
+    lab.register_learner("descend", Climb)
+    kinds = [registry.find_learner(name).load().kind for name in ("climb", "descend")]
+    assert (*kinds, Climb.kind) == ("climb", "descend", "")
+
+
 def test_a_name_is_registered_once(climb):
     with pytest.raises(ValueError, match="the learner 'climb' is there already"):
         lab.register_learner("climb", Climb)
@@ -242,7 +248,7 @@ def test_settings_are_what_was_stored():
 
 def test_a_set_of_runs_that_was_stopped_has_the_settings_of_the_first(own_home, climb):
     entry = registry.find_learner("climb")
-    learner = Climb(ClimbSettings(lab.Rules(2, 2), size=3.0, seed=4), 1)
+    learner = entry.load()(ClimbSettings(lab.Rules(2, 2), size=3.0, seed=4), 1)
     learner.save(network_folder("s-1") / FILE)
     asked = resume.Asked({}, "s", resume=True, runs=3)
     plans = [resume.plan(entry, asked, run) for run in range(3)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lab2048.formatting import nearest
@@ -55,15 +56,26 @@ class Registered:
         """Import the class of the learner."""
         if self.neural:
             check_torch()
-        found: LearnerClass = imported(self.learner)
-        found.kind = found.kind or self.name
-        return found
+        return _of_kind(imported(self.learner), self.name)
 
     def load_settings(self) -> type[LearnerSettings]:
         """Import the class of its settings."""
         found: type[LearnerSettings]
         found = imported(self.settings) if self.settings else self.load().settings_class
         return found
+
+
+@cache
+def _of_kind(learner: LearnerClass, name: str) -> LearnerClass:
+    """Return a class of learner whose networks are of this kind.
+
+    One that is registered under a name that is not its own gets a class derived from it: the same
+    class may be registered under several names.
+    """
+    if learner.kind == name:
+        return learner
+    more = {"kind": name, "__module__": learner.__module__, "__doc__": learner.__doc__}
+    return type(learner.__name__, (learner,), more)
 
 
 def check_torch() -> None:
@@ -128,7 +140,6 @@ def register_learner(
         raise ValueError(f"the learner {name[:40]!r} {taken}")
     if not isinstance(learner, str):
         about = about or (learner.__doc__ or "").partition("\n")[0]
-        learner.kind = learner.kind or name
     _learners[name] = Registered(name, learner, about=about, **more)
     PLAYERS.setdefault(name, player or f"{PLAYER}:{name}")
 

@@ -503,7 +503,7 @@ def test_the_wheel_works_outside_the_checkout(tmp_path):
 
 def test_examples_leave_the_users_data_folder_alone():
     run = [sys.executable, "-m", "pytest", "--setup-show", "-p", "no:cacheprovider"]
-    run.append("src/lab2048/formatting.py")
+    run.append("src/lab2048/game/game.py")
     done = subprocess.run(run, capture_output=True, text=True, check=True, cwd=ROOT)
     shown = [line for line in done.stdout.splitlines() if "::" in line]
     assert shown and all("_examples_leave_nothing" in line for line in shown)

@@ -16,7 +16,7 @@ from lab2048.solver.estimate import measured_rates, sizes_of
 from lab2048.solver.executor import ThreadExecutor
 from lab2048.solver.job import make_table
 from lab2048.solver.problem import Problem
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 from lab2048.solver.trial import solve_first_ages
 
 LAST = 16_000_000
@@ -45,8 +45,8 @@ def first_ages() -> None:
     """Solve the first ages of 4x3, for as long as layers take a few seconds."""
     problem = Problem.of("4x3")
     rates = measured_rates(problem, THREADS)
-    with tempfile.TemporaryDirectory() as folder, Crew(THREADS) as crew:
-        executor = ThreadExecutor(problem, Path(folder), crew)
+    with tempfile.TemporaryDirectory() as folder, WorkerThreads(THREADS) as threads:
+        executor = ThreadExecutor(problem, Path(folder), threads)
         began = time.perf_counter()
         counts = solve_first_ages(executor, lambda layer: layer.states > LAST, lambda step: None)
         measured, states = time.perf_counter() - began, sum(counts)

@@ -30,7 +30,7 @@ from lab2048.engine.jit import cache_folder, source_digest
 from lab2048.game import Rules
 from lab2048.measure.arena import play_games
 from lab2048.players.registry import make_player
-from lab2048.solver import table_writer as making
+from lab2048.solver import table_writer
 from lab2048.solver.job import make_table
 from lab2048.solver.problem import Problem
 from lab2048.solver.table_files import BLOCKS, KEYS, MANIFEST, SHARDS, VALUES
@@ -178,7 +178,7 @@ def test_other_objectives_and_rounded_values_too(crowd, tmp_path, monkeypatch, p
     shards are not whole regions, so that the index is filled in a step of its own.
     """
     shards_of(monkeypatch, 500, 1_000)
-    monkeypatch.setattr(making, "COMMIT_SECONDS", seconds)
+    monkeypatch.setattr(table_writer, "COMMIT_SECONDS", seconds)
     monkeypatch.setattr(values, "UNEVEN", 0)
     here, there = tmp_path / "here", tmp_path / "there"
     make_table(problem, here, values="float32")
@@ -308,10 +308,10 @@ def test_self_play_goes_on_though_an_actor_is_killed(crowd, capsys):
     assert any(part.behind > 0 for part in parts[1:])
     training.stopped = True
     assert training.chunk(0.5).moves == 0
-    crews = [crew.tensors() for crew in training.crews]
+    crews = [crew.tensors() for crew in training.workers]
     again = FarZeroLearner(settings, 2, team=crowd)
     again.resume(training.facts, training.tensors())
-    for crew, before in zip(again.crews, crews, strict=True):
+    for crew, before in zip(again.workers, crews, strict=True):
         np.testing.assert_array_equal(crew.state, before["state"])
 
 

@@ -9,9 +9,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from lab2048.data import labels
+from lab2048.data import labels, move_text, parquet
 from lab2048.data import moves as data
-from lab2048.data.moves import DataError, Moves, ParquetFile, TextFile
+from lab2048.data.move_rows import Moves, may_be
+from lab2048.data.move_text import TextFile, to_text
+from lab2048.data.moves import ParquetFile
+from lab2048.data.parquet import LABELS, DataError, write_parquet
 from lab2048.game import Board, Game, Rules
 from lab2048.measure.arena import play_games
 from lab2048.players.registry import make_player
@@ -58,8 +61,8 @@ def test_the_example_of_the_study(tmp_path):
     board = Board.from_packed(int(found.boards[0]), 4, 4)
     assert str(board) == str(Board.parse("8192 32 32 4/16384 256 8 2/4096 512 2 ./2048 1024 . 2"))
     assert (found.moves[0], found.cells[0]) == (3, 15)
-    assert data.to_text(found, FOUR).decode() == EXAMPLE
-    assert data.may_be(found, FOUR)[0] == 3  # a 2 is there, and after the move it is empty
+    assert to_text(found, FOUR).decode() == EXAMPLE
+    assert may_be(found, FOUR)[0] == 3  # a 2 is there, and after the move it is empty
 
 
 @pytest.mark.parametrize(
@@ -76,7 +79,7 @@ def test_text_is_read_as_it_was_written(tmp_path, rules):
         assert (found.boards[k], found.moves[k], found.cells[k]) == (board, move, cell)
         assert may & 2  # what is written is the cell of the tile after the move
     expected = [naive_line(line, rules)[3] for line in lines]
-    assert data.may_be(found, rules).tolist() == expected
+    assert may_be(found, rules).tolist() == expected
 
 
 def test_moves_are_those_of_the_games(tmp_path):
@@ -108,7 +111,7 @@ def test_blanks_and_empty_lines_do_not_matter(tmp_path):
 def test_pieces_have_every_line_once(tmp_path, monkeypatch, piece):
     moves = some_moves(size=300)
     data.write_moves(tmp_path / "a.txt", iter([moves]), FOUR, {})
-    monkeypatch.setattr(data, "PIECE", piece)
+    monkeypatch.setattr(move_text, "PIECE", piece)
     source = TextFile(tmp_path / "a.txt", FOUR)
     parts = [source.read(k) for k in range(len(source))]
     assert np.concatenate([each.boards for each in parts]).tolist() == moves.boards.tolist()
@@ -135,7 +138,7 @@ WRONG = {
 @pytest.mark.parametrize(("line", "why"), WRONG.items())
 @pytest.mark.parametrize("piece", [64, 1 << 20])
 def test_a_line_that_is_wrong_is_named(tmp_path, monkeypatch, line, why, piece):
-    monkeypatch.setattr(data, "PIECE", piece)
+    monkeypatch.setattr(move_text, "PIECE", piece)
     path = tmp_path / "a.txt"
     path.write_bytes((EXAMPLE * 4 + "\n").encode() + line.encode("latin-1") + b"\n" + b"x\n")
     source = TextFile(path, FOUR)
@@ -152,7 +155,7 @@ def test_a_file_that_ends_in_the_middle(tmp_path):
 @pytest.mark.parametrize("piece", [64, 1 << 12, 1 << 20])
 @pytest.mark.parametrize("line", ["r " + "1 " * 200_000, EXAMPLE.strip() + " " * 5000, " " * 5000])
 def test_a_line_is_not_read_beyond_a_bound(tmp_path, monkeypatch, line, piece):
-    monkeypatch.setattr(data, "PIECE", piece)
+    monkeypatch.setattr(move_text, "PIECE", piece)
     source = text_file(tmp_path / "a.txt", EXAMPLE * 3 + line + "\n" + EXAMPLE)
     tracemalloc.start()
     with pytest.raises(DataError, match=r"a.txt, line 4: it has more than 4,096 characters"):
@@ -165,8 +168,8 @@ def test_a_line_is_not_read_beyond_a_bound(tmp_path, monkeypatch, line, piece):
 def test_what_cells_mean_is_found_out(tmp_path):
     moves = some_moves(size=500)
     before = Moves(moves.boards[1:], moves.moves[1:], moves.cells[:-1])
-    same_game = np.array([n not in (1, 2) for n in data.may_be(before, FOUR)])
-    before = Moves(*(each[: int(np.argmin(data.may_be(before, FOUR) & 1))] for each in before))
+    same_game = np.array([n not in (1, 2) for n in may_be(before, FOUR)])
+    before = Moves(*(each[: int(np.argmin(may_be(before, FOUR) & 1))] for each in before))
     assert len(before.boards) > 20 and not same_game.all()
     for name, found in [("after", moves), ("before", before)]:
         data.write_moves(tmp_path / "a.txt", iter([found]), FOUR, {})
@@ -184,7 +187,7 @@ def test_what_cells_mean_is_found_out(tmp_path):
 
 
 def test_parquet_is_read_as_it_was_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "GROUP", 128)
+    monkeypatch.setattr(parquet, "GROUP", 128)
     moves = some_moves()
     parts = [Moves(*(each[a:b] for each in moves)) for a, b in [(0, 300), (300, 310), (310, 1000)]]
     path = tmp_path / "a.parquet"
@@ -201,7 +204,7 @@ def test_parquet_is_read_as_it_was_written(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("column", range(3))
 def test_a_row_that_is_wrong_is_named(tmp_path, monkeypatch, column):
-    monkeypatch.setattr(data, "GROUP", 128)
+    monkeypatch.setattr(parquet, "GROUP", 128)
     moves = some_moves(SMALL)
     moves[column][200] = [1 << 40, 7, 9][column]
     data.write_moves(tmp_path / "a.parquet", [moves], SMALL, {})
@@ -266,7 +269,7 @@ def test_metadata_that_says_nothing(odd_file, about, why):
 
 
 def test_a_row_group_is_not_read_beyond_a_bound(odd_file, monkeypatch):
-    monkeypatch.setattr(data, "MOST", 1)
+    monkeypatch.setattr(parquet, "MOST", 1)
     with pytest.raises(DataError, match="has a row group of more than 1 rows"):
         odd_file(board=[17, 17], move=[3, 3], cell=[1, 1])
 
@@ -306,7 +309,7 @@ def counted(batches):
 
 @pytest.mark.parametrize("pool", [150, 400, 1 << 22])
 def test_every_move_is_in_an_epoch_once(tmp_path, monkeypatch, pool):
-    monkeypatch.setattr(data, "PIECE", 1 << 11)
+    monkeypatch.setattr(move_text, "PIECE", 1 << 11)
     moves = some_moves()
     data.write_moves(tmp_path / "a.txt", [Moves(*(each[:700] for each in moves))], FOUR, {})
     data.write_moves(tmp_path / "b.parquet", [Moves(*(each[700:] for each in moves))], FOUR, {})
@@ -323,7 +326,7 @@ def test_every_move_is_in_an_epoch_once(tmp_path, monkeypatch, pool):
 
 
 def test_the_pool_bounds_what_is_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "PIECE", 1 << 11)
+    monkeypatch.setattr(move_text, "PIECE", 1 << 11)
     data.write_moves(tmp_path / "a.txt", [some_moves(size=2000)], FOUR, {})
     source = TextFile(tmp_path / "a.txt", FOUR)
     read = []
@@ -499,8 +502,8 @@ def test_labels_that_are_wrong_are_named(tmp_path, table):
         columns = labels.columns_of(found.boards, found.weights, found.q, right)
         columns = {key: each.copy() for key, each in columns.items()}
         columns[name][5] = value
-        about = {"kind": data.LABELS, "board": "3x2", "p4": 0.1}
-        data.write_parquet(path, [columns], about)
+        about = {"kind": LABELS, "board": "3x2", "p4": 0.1}
+        write_parquet(path, [columns], about)
         with pytest.raises(DataError, match=r"row 6: board 0x.* is no label"):
             labels.read_labels(path, table.rules)
 

@@ -12,6 +12,7 @@ import torch
 
 from lab2048.data import moves as data
 from lab2048.data.batches import Batch
+from lab2048.data.move_rows import Moves
 from lab2048.engine.packed import ON_IMAGE
 from lab2048.game import Board, Direction, Rules, direction_on_image
 from lab2048.learn import neural_players as neural
@@ -204,7 +205,7 @@ def test_games_do_not_depend_on_how_many_are_played_together():
 
 def some_moves(rules, size, spec="greedy"):
     parts = list(data.make_moves(make_player(spec, rules), size, 1))
-    return data.Moves(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    return Moves(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def in_memory(moves, batch):
@@ -225,7 +226,7 @@ def test_a_thousand_moves_are_learnt_by_heart(tmp_path, name):
     rules = Rules(3, 3)
     moves = some_moves(rules, 1000)
     _, first = np.unique(moves.boards, return_index=True)  # a board may be met with another move
-    moves = data.Moves(*(each[first] for each in moves))
+    moves = Moves(*(each[first] for each in moves))
     settings = SupervisedSettings(
         rules, name, channels=64 if name == "cnn4" else 0, epochs=60, batch=50, rate=3e-3
     )

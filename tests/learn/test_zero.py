@@ -146,13 +146,13 @@ def test_the_policy_learns_what_moves_lose():
 @pytest.mark.parametrize("soft", [0.0, 0.5])
 def test_lessons_of_the_policy_are_visits_or_what_is_lost(soft):
     settings = tiny(Rules(3, 2), soft=soft, noise=0.0)
-    crew = SelfPlay(settings, 5, 1)
-    crew.usual = 30.0
+    worker = SelfPlay(settings, 5, 1)
+    worker.usual = 30.0
     network = asked(frozen(settings.build()), settings.rules, CPU)
-    boards, words = crew.state[0].copy(), np.empty(5, np.uint64)
-    next_words(crew.state[3].copy(), words)
-    found = crew.searches.search(boards, words, network)
-    step = crew._move(network, 1.0, np.random.default_rng(1))
+    boards, words = worker.state[0].copy(), np.empty(5, np.uint64)
+    next_words(worker.state[3].copy(), words)
+    found = worker.searches.search(boards, words, network)
+    step = worker._move(network, 1.0, np.random.default_rng(1))
     expected = found.visits / found.visits.sum(axis=1, keepdims=True)
     if soft:
         q = untried(found.means, legal_moves(boards, settings.rules), 15.0)
@@ -195,19 +195,19 @@ def test_returns(trace):
 def played(settings, moves, seed=1):
     """The steps of games with a network that knows nothing."""
     network = asked(frozen(settings.build()), settings.rules, CPU)
-    crew = SelfPlay(settings, settings.games, seed)
+    worker = SelfPlay(settings, settings.games, seed)
     parts = []
     for _ in range(moves):
-        crew.last = []
-        crew.play(network, 1, 1.0)
-        parts.append(crew.last[0])
-    return crew, parts
+        worker.last = []
+        worker.play(network, 1, 1.0)
+        parts.append(worker.last[0])
+    return worker, parts
 
 
 @slow
 def test_games_of_self_play_are_games():
     settings = tiny(Rules(3, 2))
-    crew, parts = played(settings, 60)
+    worker, parts = played(settings, 60)
     for game in range(settings.games):
         number, again = game, Game(settings.rules, 1, index=game)
         for step in parts:
@@ -224,7 +224,9 @@ def test_games_of_self_play_are_games():
                 break
         if number is None:
             continue
-        assert int(crew.state[0, game]) == again.board.packed and crew.scores[game] == again.score
+        assert (
+            int(worker.state[0, game]) == again.board.packed and worker.scores[game] == again.score
+        )
 
 
 @slow
@@ -233,8 +235,8 @@ def test_luck_is_what_a_spawn_changes_and_nothing_on_average():
     settings = tiny(rules)
     model = settings.build().eval()
     network = asked(frozen(model), rules, CPU)
-    crew = SelfPlay(settings, 8, 1)
-    crew.searches.scale = 40.0
+    worker = SelfPlay(settings, 8, 1)
+    worker.searches.scale = 40.0
     rng = np.random.default_rng(0)
     for _ in range(60):
         game = Game(rules, 5, index=int(rng.integers(1000)))
@@ -246,7 +248,7 @@ def test_luck_is_what_a_spawn_changes_and_nothing_on_average():
         after = game.board.move(game.board.legal_moves[0]).after
         spawns = rules.spawns(after)
         followed = np.array([each.board.packed for each in spawns], np.uint64)
-        found = crew.luck(np.full(len(spawns), after.packed, np.uint64), followed, network)
+        found = worker.luck(np.full(len(spawns), after.packed, np.uint64), followed, network)
         values = 40.0 * network(upright(followed, rules)[0])[1][:, 0]
         values = [
             v if each.board.legal_moves else 0.0 for v, each in zip(values, spawns, strict=True)
@@ -293,13 +295,13 @@ def test_lessons_are_upright_and_complete():
 def test_every_move_is_learnt_from_once():
     settings = tiny(horizon=7)
     network = asked(frozen(settings.build()), settings.rules, CPU)
-    crew = SelfPlay(settings, settings.games, 1)
+    worker = SelfPlay(settings, settings.games, 1)
     learnt = 0
     for moves in (3, 5, 1, 20, 2, 9, 4):
-        before = len(crew.last)
-        learnt += len(crew.play(network, moves, 1.0).states)
-        assert len(crew.last) == min(7, before + moves)
-    over = np.stack([step.over for step in crew.last])
+        before = len(worker.last)
+        learnt += len(worker.play(network, moves, 1.0).states)
+        assert len(worker.last) == min(7, before + moves)
+    over = np.stack([step.over for step in worker.last])
     waiting = sum(not over[t:, game].any() for t in range(7) for game in range(settings.games))
     assert 0 < waiting < 7 * settings.games
     assert learnt + waiting == 44 * settings.games
@@ -417,8 +419,8 @@ def test_zhou_plays_whole_games_without_drawing():
         and settings.trace == 1.0
         and PRESETS["zhou"]["simulations"] == 1600
     )
-    crew = SelfPlay(settings, 4, 1)
-    scores = crew.play_out(asked(frozen(settings.build()), settings.rules, CPU))
+    worker = SelfPlay(settings, 4, 1)
+    scores = worker.play_out(asked(frozen(settings.build()), settings.rules, CPU))
     assert len(scores) == 4 and min(scores) > 0
 
 

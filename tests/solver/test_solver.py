@@ -16,13 +16,13 @@ from lab2048.engine.packed import pairs
 from lab2048.engine.packed import table as slides
 from lab2048.game import Board
 from lab2048.solver import keys as keys_module
-from lab2048.solver import threads as crew_module
+from lab2048.solver import threads as threads_module
 from lab2048.solver.enumeration import Enumeration, Mover, afterstates
 from lab2048.solver.job import make_table
 from lab2048.solver.problem import Problem
 from lab2048.solver.successors import BLOCK, WIN, moves_kernel
 from lab2048.solver.tables import open_table
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 from tests import naive
 from tests.conftest import WITH_JIT
 
@@ -187,8 +187,8 @@ def test_the_layers_are_those_of_the_naive_game(p4):
     graph = naive.game_graph(2, 2, Fraction(p4).limit_denominator(10))
     states = {canonical([list(row) for row in state]) for state in graph}
     afters = {canonical([list(row) for row in x]) for ms in graph.values() for _, x, _ in ms}
-    with Crew(1) as crew:
-        layers = list(Enumeration(Problem.of("2x2", p4=p4), crew))
+    with WorkerThreads(1) as workers:
+        layers = list(Enumeration(Problem.of("2x2", p4=p4), workers))
     assert [layer.age for layer in layers] == list(range(4, 4 + 2 * len(layers), 2))
     found = np.concatenate([part for layer in layers for part in layer.states]).tolist()
     assert len(found) == len(set(found)) and set(found) == states
@@ -199,8 +199,8 @@ def test_the_layers_are_those_of_the_naive_game(p4):
 @needs_jit
 @pytest.mark.slow
 def test_the_first_ages_of_4x3():
-    with Crew(2) as crew:
-        layers = iter(Enumeration(Problem.of("4x3"), crew))
+    with WorkerThreads(2) as workers:
+        layers = iter(Enumeration(Problem.of("4x3"), workers))
         found = [sum(map(len, next(layers).states)) for _ in FIRST_AGES_4X3]
     assert found == FIRST_AGES_4X3
 
@@ -208,8 +208,8 @@ def test_the_first_ages_of_4x3():
 @pytest.mark.slow
 def test_afterstates_can_be_found_again_from_the_states():
     problem = Problem.of("2x2")
-    with Crew(1) as crew:
-        for layer in Enumeration(problem, crew):
+    with WorkerThreads(1) as workers:
+        for layer in Enumeration(problem, workers):
             edges, _ = Mover(problem)(np.concatenate(layer.states))
             assert (afterstates(edges) == np.concatenate(layer.afters)).all()
 
@@ -373,7 +373,7 @@ def test_chances_to_make_tiles_on_2x2(tmp_path):
 @needs_jit
 @pytest.mark.slow
 def test_any_number_of_threads_makes_the_same_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(crew_module, "ENOUGH", 16)  # so that small layers have parts, too
+    monkeypatch.setattr(threads_module, "ENOUGH", 16)  # so that small layers have parts, too
     for threads in (1, 2, 3, 7):
         _, table = solved(tmp_path / f"{threads}", "3x2", threads=threads)
         table.close()
@@ -384,38 +384,38 @@ def test_any_number_of_threads_makes_the_same_bytes(tmp_path, monkeypatch):
         assert len(contents) == 1, name
 
 
-def test_a_crew_does_everything_in_order_and_passes_errors_on():
-    with Crew(3) as crew:
+def test_worker_threads_do_everything_in_order_and_pass_errors_on():
+    with WorkerThreads(3) as workers:
         for _ in range(200):
-            late = [crew.aside(lambda n=n: n) for n in range(3)]
-            assert crew.run([lambda n=n: n * n for n in range(5)]) == [0, 1, 4, 9, 16]
+            late = [workers.aside(lambda n=n: n) for n in range(3)]
+            assert workers.run([lambda n=n: n * n for n in range(5)]) == [0, 1, 4, 9, 16]
             assert [future.result() for future in late] == [0, 1, 2]
-        alone = crew.aside(lambda: "asked for")
+        alone = workers.aside(lambda: "asked for")
         assert alone.result() == "asked for"
         with pytest.raises(ZeroDivisionError):
-            crew.run([lambda: 1 // 0, lambda: 2])
-        assert crew.run([lambda: 3]) == [3]
+            workers.run([lambda: 1 // 0, lambda: 2])
+        assert workers.run([lambda: 3]) == [3]
         with pytest.raises(ZeroDivisionError):
-            crew.aside(lambda: 1 // 0).result()
+            workers.aside(lambda: 1 // 0).result()
 
 
-def test_a_crew_does_not_wait_for_what_was_put_aside():
+def test_worker_threads_do_not_wait_for_what_was_put_aside():
     begun, go_on = threading.Event(), threading.Event()
 
     def waits():
         begun.set()
         return go_on.wait(20)
 
-    with Crew(2) as crew:
-        late = crew.aside(waits)
+    with WorkerThreads(2) as workers:
+        late = workers.aside(waits)
         assert begun.wait(20)  # the helper has taken it
-        assert crew.run([lambda: 1, lambda: 2]) == [1, 2]
+        assert workers.run([lambda: 1, lambda: 2]) == [1, 2]
         assert not late.done()
         go_on.set()
         assert late.result()
 
 
-def test_a_crew_that_is_stopped_is_at_rest_and_can_be_used_again():
+def test_worker_threads_that_are_stopped_are_at_rest_and_can_be_used_again():
     begun, over = threading.Event(), threading.Event()
 
     def takes_a_while():
@@ -423,14 +423,14 @@ def test_a_crew_that_is_stopped_is_at_rest_and_can_be_used_again():
         time.sleep(0.05)
         over.set()
 
-    with Crew(2) as crew:
-        crew.aside(takes_a_while)
+    with WorkerThreads(2) as workers:
+        workers.aside(takes_a_while)
         assert begun.wait(20)
-        never = crew.aside(lambda: 1 // 0)
-        crew.stop()
+        never = workers.aside(lambda: 1 // 0)
+        workers.stop()
         assert over.is_set()
         assert never.cancelled()
-        assert crew.run([lambda: 1, lambda: 2]) == [1, 2]
+        assert workers.run([lambda: 1, lambda: 2]) == [1, 2]
 
 
 # -- what may be asked -------------------------------------------------------------------------

@@ -15,9 +15,8 @@ import time
 import pytest
 
 from lab2048 import home
-from lab2048.solver import table_writer as making
-from lab2048.solver import threads as crew_module
-from lab2048.solver import value_writer
+from lab2048.solver import table_writer, value_writer
+from lab2048.solver import threads as threads_module
 from lab2048.solver.job import make_table
 from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
@@ -34,11 +33,11 @@ pytestmark = [
 
 STEPS = """
 import os, random, signal, sys
-from lab2048.solver import threads as crew_module
-from lab2048.solver import table_writer as making
+from lab2048.solver import threads as threads_module
+from lab2048.solver import table_writer
 from lab2048.solver.problem import Problem
 from lab2048.solver.job import make_table
-making.COMMIT_SECONDS = float(sys.argv[4])
+table_writer.COMMIT_SECONDS = float(sys.argv[4])
 steps, fatal = 0, int(sys.argv[3])
 def progress(step):
     global steps
@@ -93,7 +92,7 @@ def test_a_damaged_record_of_the_work_is_said(tmp_path):
 
 def test_stopped_in_the_middle_nothing_is_lost(tmp_path, made, monkeypatch):
     """Ctrl-C commits what was done."""
-    monkeypatch.setattr(making, "COMMIT_SECONDS", 1000.0)
+    monkeypatch.setattr(table_writer, "COMMIT_SECONDS", 1000.0)
     for stage in ("enumerate", "values"):
 
         def progress(step, stage=stage):
@@ -346,8 +345,8 @@ def test_a_write_that_fails_once_costs_nothing(tmp_path, made, monkeypatch):
 
 def test_ctrl_c_at_any_moment_is_safe(tmp_path, made, monkeypatch):
     """The signal of a timer, which comes when it likes."""
-    monkeypatch.setattr(making, "COMMIT_SECONDS", 0.01)
-    monkeypatch.setattr(crew_module, "ENOUGH", 64)
+    monkeypatch.setattr(table_writer, "COMMIT_SECONDS", 0.01)
+    monkeypatch.setattr(threads_module, "ENOUGH", 64)
     handler = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     rng, stopped, folder = random.Random(7), 0, tmp_path / "t"
     try:

@@ -14,7 +14,7 @@ from lab2048.cluster.workers import Team, connected
 from lab2048.solver.executor import ThreadExecutor
 from lab2048.solver.job import MakeExecutor
 from lab2048.solver.problem import Problem
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 from lab2048.solver.trial import Rates, timed
 
 BOARD = "4x3"
@@ -56,9 +56,12 @@ def _rates(team: Team | None) -> Rates:
     """The rates of one trial."""
     problem = Problem.of(BOARD)
     make: MakeExecutor = ThreadExecutor if team is None else partial(RayExecutor, team=team)
-    with tempfile.TemporaryDirectory(prefix="lab2048-") as folder, Crew(WORKERS) as crew:
+    with (
+        tempfile.TemporaryDirectory(prefix="lab2048-") as folder,
+        WorkerThreads(WORKERS) as workers,
+    ):
         return timed(
-            make(problem, Path(folder), crew),
+            make(problem, Path(folder), workers),
             lambda layer: layer.states > BEYOND,
             lambda step: LAYERS[0] < step.layer < LAYERS[1],
         )

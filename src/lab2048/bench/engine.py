@@ -108,12 +108,12 @@ def prepare_solve() -> None:
     from lab2048.solver.enumeration import Enumeration
     from lab2048.solver.induction import Induction
     from lab2048.solver.problem import Problem
-    from lab2048.solver.threads import Crew
+    from lab2048.solver.threads import WorkerThreads
 
-    with Crew(1) as crew:
+    with WorkerThreads(1) as workers:
         for board in SOLVED:
-            Enumeration(Problem.of(board), crew)
-            Induction(Problem.of(board), crew)
+            Enumeration(Problem.of(board), workers)
+            Induction(Problem.of(board), workers)
 
 
 def bench_solve(note: Note = lambda text: None) -> dict[str, Any]:

@@ -73,9 +73,9 @@ def self_play_speed(preset: str) -> dict[str, Any]:
 
     settings = ZeroSettings.of(BOARD, preset, simulations=SIMULATIONS, lucky=True)
     network = Timed(asked(frozen(settings.build()), BOARD, torch.device("cpu")))
-    crew = SelfPlay(settings, settings.games, 1)
-    crew.play(network, 2, 1.0)
-    found = [_one_turn(crew, network, settings.games, MOVES[preset]) for _ in range(REPEATS)]
+    worker = SelfPlay(settings, settings.games, 1)
+    worker.play(network, 2, 1.0)
+    found = [_one_turn(worker, network, settings.games, MOVES[preset]) for _ in range(REPEATS)]
     moves, evaluations, bare, size = (
         statistics.median(column) for column in zip(*found, strict=True)
     )
@@ -89,11 +89,11 @@ def self_play_speed(preset: str) -> dict[str, Any]:
     }
 
 
-def _one_turn(crew: SelfPlay, network: Timed, games: int, moves: int) -> tuple[float, ...]:
+def _one_turn(worker: SelfPlay, network: Timed, games: int, moves: int) -> tuple[float, ...]:
     """Moves and evaluations a second of some moves, those of the network alone, and its batch."""
     network.boards = network.batches = 0
     began = time.perf_counter()
-    crew.play(network, moves, 1.0)
+    worker.play(network, moves, 1.0)
     seconds = time.perf_counter() - began
     boards, batches = network.boards, network.batches
     same = np.resize(network.last, round(boards / batches))
@@ -111,18 +111,18 @@ def voting_speed(channels: int) -> dict[str, Any]:
     from lab2048.learn.gradient import asked
     from lab2048.learn.neural_players import Loaded, Supervised
     from lab2048.learn.supervised_settings import SupervisedSettings
-    from lab2048.measure.arena import Lanes
+    from lab2048.measure.arena import OpenGames
 
     rules = Rules(4, 4)
     model = SupervisedSettings(rules, "cnn4", channels).build()
     network = Timed(asked(model, rules, torch.device("cpu")))
-    lanes = Lanes(Supervised(rules, given=Loaded(network, {})), 1)
-    lanes.add(list(range(GAMES)))
-    lanes.turn()
+    open_games = OpenGames(Supervised(rules, given=Loaded(network, {})), 1)
+    open_games.add(list(range(GAMES)))
+    open_games.turn()
     rates = []
     for _ in range(REPEATS):
-        games, began = len(lanes.games), time.perf_counter()
-        lanes.turn()
+        games, began = len(open_games.games), time.perf_counter()
+        open_games.turn()
         rates.append(games / (time.perf_counter() - began))
     rate = statistics.median(rates)
     return {"moves_per_second": round(rate), "evaluations_per_second": round(8 * rate)}

@@ -21,7 +21,7 @@ from lab2048.solver.executor import LAST_START, Layers, Progress, ThreadExecutor
 from lab2048.solver.problem import Problem
 from lab2048.solver.table_files import SHARDS, age_of
 from lab2048.solver.table_writer import LayerReader, Packed
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 from lab2048.solver.value_writer import ValueWriter
 
 LARGE = 1_000_000
@@ -32,11 +32,17 @@ class RayExecutor:
     """The workers of a team, and threads here for small layers. All see the table's folder."""
 
     def __init__(
-        self, problem: Problem, folder: Path, crew: Crew, *, team: Team, large: int | None = None
+        self,
+        problem: Problem,
+        folder: Path,
+        threads: WorkerThreads,
+        *,
+        team: Team,
+        large: int | None = None,
     ) -> None:
-        self.problem, self.folder, self.crew = problem, folder, crew
+        self.problem, self.folder, self.threads = problem, folder, threads
         self.team, self.large = team, LARGE if large is None else large
-        self._here = ThreadExecutor(problem, folder, crew)
+        self._here = ThreadExecutor(problem, folder, threads)
         # what a lost task of an earlier run may still write must not get in the way
         self.work = folder / SHARDS / secrets.token_hex(4)
 
@@ -80,7 +86,7 @@ class RayExecutor:
             writer.commit()
         else:
             last = _stretch(left, lambda number: self._is_far(counts, number))
-            team = self.team, self.work, self.crew
+            team = self.team, self.work, self.threads
             FarInduction(self.problem, *team, reader, writer).value(last, progress)
 
     def _is_far(self, counts: Sequence[int], number: int) -> bool:

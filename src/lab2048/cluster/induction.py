@@ -32,7 +32,7 @@ from lab2048.solver.keys import FIRST, LINE, REGIONS, lines_for, region_shift
 from lab2048.solver.problem import Problem
 from lab2048.solver.table_files import BLOCK_KEYS, KEYS, SCRATCH, age_of
 from lab2048.solver.table_writer import LayerReader
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 from lab2048.solver.value_writer import ValueWriter
 
 INDEX = "index"
@@ -219,11 +219,11 @@ class FarInduction:
         problem: Problem,
         team: Team,
         work: Path,
-        crew: Crew,
+        threads: WorkerThreads,
         reader: LayerReader,
         writer: ValueWriter,
     ) -> None:
-        self.problem, self.team, self.crew = problem, team, crew
+        self.problem, self.team, self.threads = problem, team, threads
         self._files = Files(work, team, together=True)
         self.reader, self.writer, self.record = reader, writer, writer.record
         self._shift = int(region_shift(problem.rules.cells))
@@ -255,7 +255,7 @@ class FarInduction:
             afters = coming
             if noting is not None:  # one at a time, in order
                 noting.result()
-            noting = self.crew.aside(self._note, number, valued)
+            noting = self.threads.aside(self._note, number, valued)
             done += data["states"][number]
             progress(Step("values", age_of(number), data["states"][number], done, total))
         if noting is not None:

@@ -59,7 +59,7 @@ class Actor:
 
     def __init__(self, settings: ZeroSettings, games: int, seed: int) -> None:
         torch.set_num_threads(1)
-        self._crew = SelfPlay(settings, games, seed)
+        self._worker = SelfPlay(settings, games, seed)
         self._settings, self._version = settings, -1
         self._network: Network | None = None
 
@@ -71,12 +71,12 @@ class Actor:
             load_model(model, weights)
             self._network = asked(frozen(model), self._settings.rules, torch.device("cpu"))
             self._version = order.version
-        crew = self._crew
-        crew.last = []
-        crew.load(writable(order.tensors), "", order.begun)
-        crew.searches.scale, crew.usual = order.units
-        lessons = crew.play(self._network, CHUNK, order.temperature)
-        return Result(lessons, crew.take_scores(), crew.tensors(), crew.begun, order.version)
+        worker = self._worker
+        worker.last = []
+        worker.load(writable(order.tensors), "", order.begun)
+        worker.searches.scale, worker.usual = order.units
+        lessons = worker.play(self._network, CHUNK, order.temperature)
+        return Result(lessons, worker.take_scores(), worker.tensors(), worker.begun, order.version)
 
 
 def writable(tensors: Tensors) -> Tensors:
@@ -92,16 +92,18 @@ class FarZeroLearner(ZeroLearner):
         torch.set_num_threads(checked_threads(None))
         self._ray = team.ray
         kind = team.ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=0)(Actor)
-        games = self.crews[0].state.shape[1]
-        self.actors: list[Any] = [kind.remote(settings, games, crew.seed) for crew in self.crews]
+        games = self.workers[0].state.shape[1]
+        self.actors: list[Any] = [
+            kind.remote(settings, games, worker.seed) for worker in self.workers
+        ]
         self._under_way: dict[Any, tuple[int, tuple[Tensors, int, float]]] = {}
         self._weights: tuple[int, Any] = (-1, None)
 
     def play(self, temperature: float) -> Games:
         """As many results of actors as there are, whoever has them first."""
         if not self._under_way:
-            for number, crew in enumerate(self.crews):
-                self._begin(number, (crew.tensors(), crew.begun, temperature))
+            for number, worker in enumerate(self.workers):
+                self._begin(number, (worker.tensors(), worker.begun, temperature))
         found: list[tuple[int, Result]] = []
         losses = 0
         while len(found) < len(self.actors):
@@ -124,7 +126,7 @@ class FarZeroLearner(ZeroLearner):
     def _taken(self, found: list[tuple[int, Result]]) -> Games:
         """What there is to learn from results; from now on games are where they say."""
         for number, result in found:
-            self.crews[number].load(writable(result.tensors), "", result.begun)
+            self.workers[number].load(writable(result.tensors), "", result.begun)
         versions = [result.version for _, result in found]
         return Games(
             [result.lessons for _, result in found],

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.data.batches import Batch, Shares, soft_shares
-from lab2048.data.moves import (
+from lab2048.data.moves import make_moves
+from lab2048.data.parquet import (
     LABELS,
     Columns,
     DataError,
-    make_moves,
     read_facts,
     read_group,
     write_parquet,

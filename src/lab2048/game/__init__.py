@@ -1,22 +1,17 @@
 """The rules for people, without Numba: `Rules`, `Board`, `Game`, notation, randomness."""
 
-from lab2048.game.game import (
+from lab2048.game.board import (
     MAX_AGE,
     MAX_PACKED_RANK,
-    P4,
     Board,
     Canonical,
     Direction,
-    Game,
     Move,
-    Position,
-    Rules,
-    Spawn,
     direction_from_image,
     direction_on_image,
-    random_move,
-    spawned,
 )
+from lab2048.game.game import Game, random_move, spawned
+from lab2048.game.rules import P4, Position, Rules, Spawn
 
 __all__ = [
     "MAX_AGE",

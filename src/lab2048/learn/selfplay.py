@@ -1,9 +1,9 @@
 """Games that a network plays against chance, by search, and what there is to learn from them.
 
-Many games are played side by side, and on every board a search with the network (`forest`) finds
-how often each move deserves to be tried; a move is drawn by these visits. What followed gives a
-*lesson* for each position: how likely the moves should be, and what the state and the afterstate
-are worth, by lambda-returns (`returns`).
+Many games are played side by side, and on every board a search with the network
+(`batched_search`) finds how often each move deserves to be tried; a move is drawn by these visits.
+What followed gives a *lesson* for each position: how likely the moves should be, and what the state
+and the afterstate are worth, by lambda-returns (`returns`).
 """
 
 from __future__ import annotations

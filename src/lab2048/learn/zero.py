@@ -135,7 +135,7 @@ class ZeroLearner(Learner[ZeroSettings]):
         check_memory(settings.memory, "its games and positions")
         self.net = NetworkWithAdam(settings.build(), device, settings.decay)
         games = max(1, settings.games // self.threads)
-        self.crews = [SelfPlay(settings, games, settings.seed + k) for k in range(self.threads)]
+        self.workers = [SelfPlay(settings, games, settings.seed + k) for k in range(self.threads)]
         self.replay = Replay(settings.buffer)
         self.chunks = self.games = 0
         """How often it has played and learnt, and how many games are over."""
@@ -168,12 +168,12 @@ class ZeroLearner(Learner[ZeroSettings]):
         """
         began = time.perf_counter()
         temperature, rate = self.settings.at(share)
-        marks = [crew.mark() for crew in self.crews]
+        marks = [worker.mark() for worker in self.workers]
         try:
             games = self.play(temperature)
         except BaseException as error:
-            for crew, mark in zip(self.crews, marks, strict=True):
-                crew.go_back(mark)
+            for worker, mark in zip(self.workers, marks, strict=True):
+                worker.go_back(mark)
             if isinstance(error, StoppedError):
                 return Part(0, [], (0.0, 0.0, 0.0), 0.0, 0.0, (self.chunks, self.chunks))
             raise
@@ -228,14 +228,14 @@ class ZeroLearner(Learner[ZeroSettings]):
         """Play on in all games."""
         network = self._careful()
 
-        def work(crew: SelfPlay) -> Lessons:
+        def work(worker: SelfPlay) -> Lessons:
             torch.set_num_threads(1)  # of this thread
-            crew.searches.scale, crew.usual = self.units
-            return crew.play(network, CHUNK, temperature)
+            worker.searches.scale, worker.usual = self.units
+            return worker.play(network, CHUNK, temperature)
 
-        with ThreadPoolExecutor(len(self.crews)) as pool:
-            found = list(pool.map(work, self.crews))
-        scores = [score for crew in self.crews for score in crew.take_scores()]
+        with ThreadPoolExecutor(len(self.workers)) as pool:
+            found = list(pool.map(work, self.workers))
+        scores = [score for worker in self.workers for score in worker.take_scores()]
         return Games(found, scores, (self.chunks, self.chunks))
 
     @property
@@ -245,7 +245,7 @@ class ZeroLearner(Learner[ZeroSettings]):
 
     def _learn(self, new: int, rate: float) -> tuple[float, float, float]:
         """Learn from positions at random, as many as new ones ask for; the mean losses."""
-        torch.set_num_threads(min(len(self.crews), os.cpu_count() or 1))
+        torch.set_num_threads(min(len(self.workers), os.cpu_count() or 1))
         draw = np.random.default_rng((self.settings.seed, self.chunks))
         self.net.model.train()
         batch = self.settings.batch
@@ -326,8 +326,8 @@ class ZeroLearner(Learner[ZeroSettings]):
             "games_played": self.games,
             "steps": self.net.steps,
             "seconds": self.seconds,
-            "threads": len(self.crews),
-            "begun": [crew.begun for crew in self.crews],
+            "threads": len(self.workers),
+            "begun": [worker.begun for worker in self.workers],
             "following": self.replay.following,
         }
 
@@ -336,8 +336,8 @@ class ZeroLearner(Learner[ZeroSettings]):
         found = self.net.tensors() | self.replay.tensors()
         if self.settings.gate:
             found |= {f"{GAME}best.{name}": each for name, each in self.best.tensors.items()}
-        for k, crew in enumerate(self.crews):
-            found |= {f"{GAME}{k}.{name}": each for name, each in crew.tensors().items()}
+        for k, worker in enumerate(self.workers):
+            found |= {f"{GAME}{k}.{name}": each for name, each in worker.tensors().items()}
         return found
 
     @classmethod
@@ -349,8 +349,8 @@ class ZeroLearner(Learner[ZeroSettings]):
         """Go on from what was stored."""
         self.net.load(tensors, facts["steps"])
         self.replay.load(tensors, facts["following"])
-        for k, crew in enumerate(self.crews):
-            crew.load(tensors, f"{GAME}{k}.", facts["begun"][k])
+        for k, worker in enumerate(self.workers):
+            worker.load(tensors, f"{GAME}{k}.", facts["begun"][k])
         self.chunks, self.done, self.games = facts["chunks"], facts["moves"], facts["games_played"]
         self.seconds, self.scale = facts["seconds"], facts["scale"]
         self.usual = facts["usual"]
@@ -370,7 +370,7 @@ class ZeroLearner(Learner[ZeroSettings]):
         """Return how the bare policy plays, by judged games, whatever the board."""
         from lab2048.learn import distance
 
-        return {"bare": distance.by_games(self.player(), table, len(self.crews))}
+        return {"bare": distance.by_games(self.player(), table, len(self.workers))}
 
     # -- told ------------------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ class Played:
     """The directions, one a byte."""
 
 
-class Lanes:
+class OpenGames:
     """Games side by side, and what has happened in them."""
 
     def __init__(self, player: Player, seed: int) -> None:
@@ -188,28 +188,28 @@ def play_games(
 
     def work() -> None:
         try:
-            _work(Lanes(player, seed), width, take, done.put, stop)
+            _work(OpenGames(player, seed), width, take, done.put, stop)
         except BaseException as error:
             done.put(error)
         done.put(None)
 
-    crew = [threading.Thread(target=work, daemon=True) for _ in range(workers)]
-    for thread in crew:
+    started = [threading.Thread(target=work, daemon=True) for _ in range(workers)]
+    for thread in started:
         thread.start()
     try:
-        for _ in crew:
+        for _ in started:
             while (found := done.get()) is not None:
                 if isinstance(found, BaseException):
                     raise found
                 yield found
     finally:
         stop.set()
-        for thread in crew:
+        for thread in started:
             thread.join()
 
 
 def _work(
-    lanes: Lanes,
+    open_games: OpenGames,
     width: int,
     take: Callable[[int], list[int]],
     give: Callable[[Played], None],
@@ -218,17 +218,17 @@ def _work(
     """Play games until there are no more, at first so many side by side."""
     more = True
     while not stop.is_set():
-        room = width - len(lanes.games)
+        room = width - len(open_games.games)
         if room > 0 and more:
             new = take(room)
             more = len(new) == room
-            lanes.add(new)
-        if not len(lanes.games):
+            open_games.add(new)
+        if not len(open_games.games):
             return
         began = time.thread_time()  # without the time that other threads were at work
-        for game in lanes.turn():
+        for game in open_games.turn():
             give(game)
-        if time.thread_time() - began < QUICK and len(lanes.games) * 2 > width:
+        if time.thread_time() - began < QUICK and len(open_games.games) * 2 > width:
             width = min(2 * width, WIDEST)
 
 

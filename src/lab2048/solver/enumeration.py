@@ -27,7 +27,7 @@ from lab2048.engine.packed import Pairs, pairs
 from lab2048.solver.keys import SIEVE, cut, merge_runs, region_shift, sift
 from lab2048.solver.problem import Problem
 from lab2048.solver.successors import WIN, Sources, all_moves, all_spawns, moves_kernel
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 
 NONE: Words = np.empty(0, np.uint64)
 
@@ -197,8 +197,8 @@ def spawns_room(keys: int, cells: int) -> int:
 class Enumeration:
     """All layers of a problem, youngest first."""
 
-    def __init__(self, problem: Problem, crew: Crew) -> None:
-        self.crew = crew
+    def __init__(self, problem: Problem, threads: WorkerThreads) -> None:
+        self.threads = threads
         self.age = 4
         self._cells = problem.rules.cells
         self._shift = region_shift(self._cells)
@@ -207,15 +207,15 @@ class Enumeration:
         for age in (4, 6, 8):
             keys = [board.packed for board in boards if board.age == age]
             self._starts[age] = np.array(keys, np.uint64)
-        self._expanders = [Expander(problem) for _ in range(crew.threads)]
-        self._states, self._afters = Lists(crew.threads), Lists(crew.threads)
+        self._expanders = [Expander(problem) for _ in range(threads.count)]
+        self._states, self._afters = Lists(threads.count), Lists(threads.count)
         self._states.put(self._starts[4])
         self._younger: list[Words] = []
 
     def go_on_from(self, age: int, younger: Words, youngest: Words) -> None:
         """Resume at an age, given the afterstates of the two ages before it."""
         self.age = age - 2
-        parts = self.crew.parts(len(younger))
+        parts = self.threads.parts(len(younger))
         self._younger = np.array_split(youngest, parts)
         self._afters.put(younger)
         self._spawn(parts)
@@ -230,7 +230,7 @@ class Enumeration:
 
     def _move(self) -> list[Words]:
         """The states of this age, part by part; writes the lists of their afterstates."""
-        parts = self.crew.parts(int(self._states.sizes.sum()))
+        parts = self.threads.parts(int(self._states.sizes.sum()))
         runs = self._states.divide(parts, self._shift)
         flat = self._states.rows.reshape(-1)
         self._afters.reserve(moves_room(max(map(runs_size, runs))))
@@ -241,7 +241,7 @@ class Enumeration:
             self._afters.close(part, NONE, listed)
             return states
 
-        return self.crew.run([partial(move, part) for part in range(parts)])
+        return self.threads.run([partial(move, part) for part in range(parts)])
 
     def _spawn(self, parts: int) -> list[Words]:
         """The afterstates of this age, part by part; writes the lists of the next age's states."""
@@ -261,7 +261,7 @@ class Enumeration:
             self._states.close(part, NONE if part else starts, listed)
             return afters
 
-        self._younger = self.crew.run([partial(spawn, part) for part in range(parts)])
+        self._younger = self.threads.run([partial(spawn, part) for part in range(parts)])
         return self._younger
 
 

@@ -113,7 +113,7 @@ def compile_seconds(problem: Problem) -> float:
 def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rates:
     """Solve the first ages for some seconds; return the rates in layers that are not very small."""
     from lab2048.solver.executor import ThreadExecutor
-    from lab2048.solver.threads import Crew
+    from lab2048.solver.threads import WorkerThreads
     from lab2048.solver.trial import timed
 
     began, largest = 0.0, 1
@@ -123,8 +123,11 @@ def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rate
         largest = max(largest, layer.states)
         return layer.age > 20 and time.perf_counter() - began > seconds / 3
 
-    with tempfile.TemporaryDirectory(prefix="lab2048-") as folder, Crew(threads) as crew:
-        executor = ThreadExecutor(problem, Path(folder), crew)
+    with (
+        tempfile.TemporaryDirectory(prefix="lab2048-") as folder,
+        WorkerThreads(threads) as workers,
+    ):
+        executor = ThreadExecutor(problem, Path(folder), workers)
         executor.prepare()  # compile, before the time is taken
         began = time.perf_counter()
         return timed(executor, is_last, lambda step: step.layer > largest / 3)

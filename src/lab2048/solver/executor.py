@@ -23,7 +23,7 @@ from lab2048.solver.key_file import joined
 from lab2048.solver.problem import Problem
 from lab2048.solver.table_files import age_of
 from lab2048.solver.table_writer import AHEAD, LayerReader, Packed, PackedLayer
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 from lab2048.solver.value_writer import ValueWriter
 
 LAST_START = 2
@@ -59,7 +59,7 @@ class Layers(NamedTuple):
 
 
 class Executor(Protocol):
-    """Where the work of one table is done. It is made for a problem, a folder and a crew.
+    """Where the work of one table is done. It is made for a problem, a folder and worker threads.
 
     `Job` calls `prepare` once, then `layers` until all are enumerated, then `value` until all have
     values. An executor may split either stage into as many calls as it likes, say to do small
@@ -68,7 +68,7 @@ class Executor(Protocol):
 
     problem: Problem
     folder: Path
-    crew: Crew
+    threads: WorkerThreads
     """Threads of this machine, which also compress, read and write."""
 
     def prepare(self) -> None:
@@ -87,19 +87,19 @@ class Executor(Protocol):
 class ThreadExecutor:
     """The threads of this machine."""
 
-    def __init__(self, problem: Problem, folder: Path, crew: Crew) -> None:
-        self.problem, self.folder, self.crew = problem, folder, crew
+    def __init__(self, problem: Problem, folder: Path, threads: WorkerThreads) -> None:
+        self.problem, self.folder, self.threads = problem, folder, threads
         self._mover = Mover(problem)
 
     def prepare(self) -> None:
         """Compile all kernels."""
-        Enumeration(self.problem, self.crew)
-        Induction(self.problem, self.crew)
+        Enumeration(self.problem, self.threads)
+        Induction(self.problem, self.threads)
 
     def layers(self, states: Sequence[int]) -> Layers:
         """All layers that are left."""
-        found = Enumeration(self.problem, self.crew)
-        return Layers(found.go_on_from, (PackedLayer(layer, self.crew) for layer in found))
+        found = Enumeration(self.problem, self.threads)
+        return Layers(found.go_on_from, (PackedLayer(layer, self.threads) for layer in found))
 
     def value(self, reader: LayerReader, writer: ValueWriter, progress: Progress) -> None:
         """Value all layers that are left."""
@@ -109,7 +109,7 @@ class ThreadExecutor:
         self, last: int, reader: LayerReader, writer: ValueWriter, progress: Progress
     ) -> None:
         """Value the layers that are left, oldest first, down to one of them."""
-        data, induction = writer.record.data, Induction(self.problem, self.crew)
+        data, induction = writer.record.data, Induction(self.problem, self.threads)
         starts = {board.packed for _, _, board in self.problem.starts()}
         left = len(data["states"]) - data["valued"]
         done, total = sum(data["states"][left:]), sum(data["states"])
@@ -126,7 +126,7 @@ class ThreadExecutor:
             while writing:  # one at a time, in order
                 writing.popleft().result()
             writing.append(
-                self.crew.aside(writer.write, number, values, induction.terminals, known)
+                self.threads.aside(writer.write, number, values, induction.terminals, known)
             )
             done += len(values)
             progress(Step("values", age_of(number), len(values), done, total))
@@ -141,8 +141,8 @@ class ThreadExecutor:
         for number in range(left - 1, last - AHEAD - 1, -1):
             if number >= last:
                 count = reader.keys.blocks_in(number)
-                blocks = [self.crew.aside(reader.keys.block, number, n) for n in range(count)]
-                coming.append((number, blocks, self.crew.aside(reader.afters, number)))
+                blocks = [self.threads.aside(reader.keys.block, number, n) for n in range(count)]
+                coming.append((number, blocks, self.threads.aside(reader.afters, number)))
             if coming and (len(coming) > AHEAD or number < last):
                 first, keys, afters = coming.popleft()
                 states = joined([block.result() for block in keys])

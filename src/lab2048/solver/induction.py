@@ -26,7 +26,7 @@ from lab2048.solver.enumeration import Mover
 from lab2048.solver.keys import Index, cut, fill, find, region_shift
 from lab2048.solver.problem import Problem
 from lab2048.solver.successors import BLOCK, Sources, next_cells, open_block
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 
 
 @fragment
@@ -153,15 +153,15 @@ def value_states_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
 class Induction:
     """The values of all layers of a problem, oldest first."""
 
-    def __init__(self, problem: Problem, crew: Crew) -> None:
+    def __init__(self, problem: Problem, threads: WorkerThreads) -> None:
         rules = problem.rules
-        self.crew = crew
+        self.threads = threads
         self.terminals = 0
         self._shift = region_shift(rules.cells)
         self._rule = np.array(problem.rule)
         self._value_afters = value_afters_kernel(rules.rows, rules.cols)
         self._value_states = value_states_kernel(rules.rows, rules.cols)
-        self._movers = [Mover(problem) for _ in range(crew.threads)]
+        self._movers = [Mover(problem) for _ in range(threads.count)]
         note(f"solve-{rules.name}")  # these kernels are the last that a solve needs
         self._afters = Index(rules.cells)
         self._two, self._four, self._next = (Index(rules.cells) for _ in range(3))
@@ -174,7 +174,7 @@ class Induction:
 
     def step(self, states: Words, afters: Words) -> Floats:
         """The values of the states of the next younger age, from the keys of that age."""
-        parts = self.crew.parts(len(states))
+        parts = self.threads.parts(len(states))
         lots, after_lots = (divided(keys, parts, self._shift) for keys in (states, afters))
         begins = self._next.share_out([len(lot) for lot in lots])
         after_begins = self._afters.share_out([len(lot) for lot in after_lots])
@@ -188,7 +188,7 @@ class Induction:
             )
             return self._movers[part](lots[part])
 
-        moves = self.crew.run([partial(afters_and_moves, part) for part in range(parts)])
+        moves = self.threads.run([partial(afters_and_moves, part) for part in range(parts)])
 
         def states_of(part: int) -> int:
             lost, terminals = self._value_states(
@@ -203,7 +203,7 @@ class Induction:
             check_all_found(lost)
             return terminals
 
-        self.terminals += sum(self.crew.run([partial(states_of, part) for part in range(parts)]))
+        self.terminals += sum(self.threads.run([partial(states_of, part) for part in range(parts)]))
         self._two, self._four, self._next = self._next, self._two, self._four
         return values
 

@@ -65,14 +65,14 @@ from lab2048.solver.table_writer import (
     Packed,
     Record,
 )
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 from lab2048.solver.value_file import ValueFile
 from lab2048.solver.value_writer import ValueWriter
 
 AT_ONCE = 64
 """Layers that are checked between two looks at whether to stop."""
 
-MakeExecutor = Callable[[Problem, Path, Crew], Executor]
+MakeExecutor = Callable[[Problem, Path, WorkerThreads], Executor]
 """An executor's class, or a function that makes one."""
 
 
@@ -105,7 +105,7 @@ def make_table(
     checked_kind(values)
     if keep not in ("table", "summary"):
         raise ValueError(f"keep is table or summary, not {short(keep)}")
-    workers = checked_threads(threads)
+    count = checked_threads(threads)
     path = default_folder(problem, values) if folder is None else expanded(folder)
     identity = {**problem.as_json(), "values": values}
     check_folder(path)
@@ -114,14 +114,18 @@ def make_table(
     with locked(path / LOCK, f"the table in {path}", TableError, wait=True):
         manifest = existing_table(path, identity)
         if manifest is None or (manifest["keep"] == "summary" and keep == "table"):
-            with _told_when_full(path), _stopped_between_layers() as look, Crew(workers) as crew:
+            with (
+                _told_when_full(path),
+                _stopped_between_layers() as look,
+                WorkerThreads(count) as workers,
+            ):
                 (path / MANIFEST).unlink(missing_ok=True)
 
                 def tell(step: Step) -> None:
                     progress(step)
                     look()
 
-                manifest = Job(executor(problem, path, crew), values, keep).run(tell)
+                manifest = Job(executor(problem, path, workers), values, keep).run(tell)
         clear_away(path)
         if manifest["keep"] == "summary":
             for name in (KEYS, BLOCKS, VALUES):
@@ -181,7 +185,7 @@ class Job:
     ) -> None:
         """Make the table of an executor's problem in its folder, or the layers up to the last."""
         self.executor, self.keep, self._is_last = executor, keep, is_last
-        self.problem, self.path, self.crew = executor.problem, executor.folder, executor.crew
+        self.problem, self.path, self.threads = executor.problem, executor.folder, executor.threads
         self.identity = {**self.problem.as_json(), "values": values}
         self.record = Record(self.path, self.identity)
         check_identity(self.path, self.record.data, self.identity)
@@ -235,7 +239,7 @@ class Job:
                 data["enumerated"] = finished
                 writer.commit()
             except BaseException:
-                self.crew.stop()
+                self.threads.stop()
                 with suppress(OSError):  # the first error is the one to tell
                     writer.commit()
                 raise
@@ -264,7 +268,7 @@ class Job:
                 yield reader, writer
                 writer.finish()
             except BaseException:
-                self.crew.stop()
+                self.threads.stop()
                 with suppress(OSError):
                     writer.commit()
                 raise
@@ -289,7 +293,7 @@ class Job:
         spent = {stage: round(seconds, 3) for stage, seconds in data["seconds"].items()}
         run = {
             "seconds": {**spent, "total": round(sum(data["seconds"].values()), 3)},
-            "threads": self.crew.threads,
+            "threads": self.threads.count,
             "runs": data["runs"],
             "peak_memory_bytes": peak_memory(),
         }
@@ -373,7 +377,7 @@ class Job:
         counts = self.record.data["states"]
         for first in range(0, len(counts), AT_ONCE):
             numbers = range(first, min(first + AT_ONCE, len(counts)))
-            self.crew.run([partial(check, number) for number in numbers])
+            self.threads.run([partial(check, number) for number in numbers])
             done, last = sum(counts[: numbers.stop]), numbers[-1]
             progress(Step("check", age_of(last), counts[last], done, sum(counts)))
 

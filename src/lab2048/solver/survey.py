@@ -24,7 +24,7 @@ from lab2048.solver.survey_walk import MOMENTS, Matrix, Visited, Walk, ends_of
 from lab2048.solver.table import Table
 from lab2048.solver.table_files import TableError
 from lab2048.solver.tables import solve
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 from lab2048.tabular import Tabular, html_table
 
 Progress = Callable[[int, int], object]
@@ -217,8 +217,8 @@ def _spread(moments: Floats) -> dict[str, float]:
 
 def prepare(table: Table) -> None:
     """Compile what a survey needs, before progress is shown."""
-    with Crew(1) as crew:
-        Walk(table, crew, False)
+    with WorkerThreads(1) as workers:
+        Walk(table, workers, False)
     if table.rules.cells > EXACT_CELLS:
         table.compile()
 
@@ -250,8 +250,8 @@ def survey(
     if not isinstance(table.problem.objective, Score):
         raise TableError(f"a survey is made of a table for the score, not for {table.problem.goal}")
     exact = by_move and table.rules.cells <= EXACT_CELLS
-    with Crew(checked_threads(threads)) as crew:
-        walk = Walk(table, crew, exact)
+    with WorkerThreads(checked_threads(threads)) as workers:
+        walk = Walk(table, workers, exact)
         tally = Tally(table, walk)
         done = 0
         for layer in range(len(table.counts)):

@@ -30,7 +30,7 @@ from lab2048.solver.keys import Index, below, fill, find, region_shift
 from lab2048.solver.successors import BLOCK, Sources
 from lab2048.solver.table import Table
 from lab2048.solver.table_files import TableError, age_of
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 
 Matrix = NDArray[np.float64]
 
@@ -201,16 +201,16 @@ class Visited(NamedTuple):
 class Walk:
     """A way through all layers, youngest first, with the chance of every state."""
 
-    def __init__(self, table: Table, crew: Crew, exact: bool) -> None:
+    def __init__(self, table: Table, threads: WorkerThreads, exact: bool) -> None:
         rules = table.rules
-        self.table, self.crew, self.exact = table, crew, exact
+        self.table, self.threads, self.exact = table, threads, exact
         self.columns = Columns(rules.p4, self.exact)
         self._shift = region_shift(rules.cells)
         self._rule = np.array(table.problem.rule)
         self._value_afters = value_afters_kernel(rules.rows, rules.cols)
         self._judge = judge_kernel(rules.rows, rules.cols)
         self._spawn_on = spawn_on_kernel(rules.rows, rules.cols)
-        self._movers = [Mover(table.problem) for _ in range(crew.threads)]
+        self._movers = [Mover(table.problem) for _ in range(threads.count)]
         self._afters = Index(rules.cells)
         self._indexes: dict[int, Index] = {}
         self._keys: dict[int, Words] = {}
@@ -249,8 +249,10 @@ class Walk:
     def visit(self, layer: int) -> Visited:
         """A layer with all its chances; they are carried on to the next ones."""
         keys, chances = self._keys_of(layer), self._chances_of(layer)
-        lots = divided(keys, self.crew.parts(len(keys)), self._shift)
-        moves = self.crew.run([partial(m, lot) for m, lot in zip(self._movers, lots, strict=False)])
+        lots = divided(keys, self.threads.parts(len(keys)), self._shift)
+        moves = self.threads.run(
+            [partial(m, lot) for m, lot in zip(self._movers, lots, strict=False)]
+        )
         afters = afterstates(np.concatenate([edges for edges, _ in moves]))
         self._value(layer, afters)
         judged = np.empty((len(keys), 4))
@@ -258,7 +260,7 @@ class Walk:
             [np.bincount(s, minlength=len(lot)) for lot, (_, s) in zip(lots, moves, strict=True)]
         )
         places = np.cumsum([0, *map(len, lots)])
-        shares = self.crew.run(
+        shares = self.threads.run(
             [
                 partial(self._judge_lot, lot, *move, judged[places[n] : places[n + 1]])
                 for n, (lot, move) in enumerate(zip(lots, moves, strict=True))
@@ -276,7 +278,7 @@ class Walk:
     def _value(self, layer: int, afters: Words) -> None:
         """Put A of the afterstates into their index."""
         two, four = self._index_of(layer + 1).words, self._index_of(layer + 2).words
-        lots = divided(afters, self.crew.parts(len(afters)), self._shift)
+        lots = divided(afters, self.threads.parts(len(afters)), self._shift)
         begins = self._afters.share_out([len(lot) for lot in lots])
 
         def value(part: int) -> None:
@@ -285,7 +287,7 @@ class Walk:
             lost = self._value_afters(lots[part], two, four, self._rule, out, index, begins[part])
             _check(lost)
 
-        self.crew.run([partial(value, part) for part in range(len(lots))])
+        self.threads.run([partial(value, part) for part in range(len(lots))])
 
     def _judge_lot(self, keys: Words, edges: Words, sources: Sources, judged: Matrix) -> Floats:
         """Compare the moves of some states; the shares of their moves."""

@@ -28,7 +28,7 @@ from lab2048.solver.table_files import (
     read_at,
     write_json,
 )
-from lab2048.solver.threads import Crew
+from lab2048.solver.threads import WorkerThreads
 
 COMMIT_SECONDS = 3.0
 """How much work a crash may cost."""
@@ -106,15 +106,15 @@ class Packed(Protocol):
 
 
 class PackedLayer:
-    """A layer that a crew compresses, block by block, along with other work."""
+    """A layer that worker threads compress, block by block, along with other work."""
 
-    def __init__(self, layer: Layer, crew: Crew) -> None:
+    def __init__(self, layer: Layer, threads: WorkerThreads) -> None:
         self.age = layer.age
         self.states = sum(map(len, layer.states))
         self.afters = sum(map(len, layer.afters))
         starts = range(0, self.states, BLOCK_KEYS)
-        self._blocks = [crew.aside(_pack_piece, layer.states, start) for start in starts]
-        self._packed_afters = crew.aside(_pack_all, layer.afters)
+        self._blocks = [threads.aside(_pack_piece, layer.states, start) for start in starts]
+        self._packed_afters = threads.aside(_pack_all, layer.afters)
 
     def blocks(self) -> list[tuple[int, bytes]]:
         """The first key of each block, and the block."""

@@ -1,9 +1,9 @@
 """Threads that work on the parts of a step, and meanwhile on what can wait.
 
-A step of a small layer takes a millisecond, and waking a sleeping thread a tenth of that. So
-threads of a crew that have nothing to do look out for work for a while before they go to sleep,
-which those of `concurrent.futures` never do.
-What was put aside fills the gaps: nobody waits for it, and nobody is idle while there is some.
+A step of a small layer takes a millisecond, and waking a sleeping thread a tenth of that. So worker
+threads that have nothing to do look out for work for a while before they go to sleep, which those
+of `concurrent.futures` never do. What was put aside fills the gaps: nobody waits for it, and nobody
+is idle while there is some.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def look_out(box: Counts, place: int, seen: int, patience: int) -> int:
     return found
 
 
-class Crew:
+class WorkerThreads:
     """A number of threads, the caller's among them.
 
     There are never more at work: one too many would take a core from another for longer than most
-    steps last. Only the thread that made the crew may give it work.
+    steps last. Only the thread that made them may give them work.
     """
 
     def __init__(self, threads: int) -> None:
-        self.threads = threads
+        self.count = threads
         self._tasks: deque[Callable[[], None]] = deque()
         self._aside: deque[Later[Any]] = deque()
         # place 0: how often there was new work; place n: whether helper n is at work
@@ -63,7 +63,7 @@ class Crew:
         for helper in self._helpers:
             helper.start()
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerThreads:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -75,7 +75,7 @@ class Crew:
 
     def parts(self, keys: int) -> int:
         """Return the number of parts that keys are divided into."""
-        return max(1, min(self.threads, keys // ENOUGH))
+        return max(1, min(self.count, keys // ENOUGH))
 
     def aside(self, task: Callable[..., T], *args: object) -> Future[T]:
         """Queue a task for idle threads; asking for its result runs it too."""
@@ -120,7 +120,7 @@ class Crew:
         while self._aside:
             with suppress(IndexError):  # somebody else may be faster
                 self._aside.popleft().cancel()
-        for helper in range(1, self.threads):
+        for helper in range(1, self.count):
             while self._box[helper]:
                 look_out(self._box, helper, 1, PATIENCE)
 
@@ -155,9 +155,9 @@ class Crew:
 class Later(Future[T]):
     """A task that can wait, and its result."""
 
-    def __init__(self, crew: Crew, task: Callable[[], T]) -> None:
+    def __init__(self, threads: WorkerThreads, task: Callable[[], T]) -> None:
         super().__init__()
-        self._crew, self._task = crew, task
+        self._threads, self._task = threads, task
 
     def __call__(self) -> None:
         """Run the task and keep its result or its error."""
@@ -170,7 +170,7 @@ class Later(Future[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """Return the result; the caller runs tasks queued before it if no thread has."""
-        self._crew.catch_up(self)
+        self._threads.catch_up(self)
         return super().result(timeout)
 
 

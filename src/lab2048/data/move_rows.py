@@ -1,0 +1,61 @@
+"""Moves in memory, and whether each can be one: the move is legal, and its cell fits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lab2048.engine.arrays import Bytes, Words
+from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import Table as Slides
+from lab2048.engine.packed import rank_at, slide, table
+from lab2048.game import Rules
+
+
+class Moves(NamedTuple):
+    """Moves of games."""
+
+    boards: Words
+    moves: Bytes
+    cells: Bytes
+
+
+@kernel("int64(uint64, uint64, uint64, uint32[::1], uint32[::1], int64, int64)")
+def cell_may_be(
+    board: U, move: U, cell: U, across: Slides, down: Slides, rows: int, cols: int
+) -> int:
+    """What the cell of a move may be: bit 0, the tile before it; bit 1, the one after.
+
+    0 if it can be neither, or the move is illegal.
+    """
+    after = slide(board, move, across, down, rows, cols)
+    if after == board:
+        return 0
+    before = rank_at(board, int(cell)) in (U(1), U(2))
+    return int(before) + 2 * int(rank_at(after, int(cell)) == U(0))
+
+
+@kernel(
+    "void(uint64[::1], uint8[::1], uint8[::1], uint32[::1], uint32[::1], int64, int64, uint8[::1])"
+)
+def check_moves(
+    boards: Words,
+    moves: Bytes,
+    cells: Bytes,
+    across: Slides,
+    down: Slides,
+    rows: int,
+    cols: int,
+    out: Bytes,
+) -> None:
+    """Write what the cell of every move may be."""
+    for i in range(len(boards)):
+        out[i] = cell_may_be(boards[i], U(moves[i]), U(cells[i]), across, down, rows, cols)
+
+
+def may_be(moves: Moves, rules: Rules) -> Bytes:
+    """What the cell of each move may be (`cell_may_be`)."""
+    out = np.empty(len(moves.boards), np.uint8)
+    check_moves(*moves, table(rules.cols), table(rules.rows), rules.rows, rules.cols, out)
+    return out

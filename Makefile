@@ -1,36 +1,36 @@
-# Every target sets itself up: Python 3.11 or newer and pip are all that has to be there.
+# Every target installs what it needs; only Python 3.11 or newer and pip are required.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-# Tests of logic, which also run with the kernels as plain Python.
+# Logic tests, which also run with the kernels as plain Python.
 LOGIC := tests/game/test_game.py tests/engine tests/test_golden.py tests/solver/test_solver.py
 LOGIC_QUICK := tests/players/test_search.py tests/players/test_heuristics.py
 
 .PHONY: tour studio test browser quick coverage lint format clean
 
-tour: $(VENV)/core  ## install the core and show what it does
+tour: $(VENV)/core  ## install the core and run the tour
 	$(BIN)/lab2048 tour
 
-studio: $(VENV)/studio  ## install and open the page
+studio: $(VENV)/studio  ## install and open the web page
 	$(BIN)/lab2048 studio --open
 
-test: lint $(VENV)/test browser  ## lint, types and the whole test suite
+test: lint $(VENV)/test browser  ## run the linter, the type checker and the whole test suite
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LOGIC)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow" $(LOGIC_QUICK)
 
-browser:  ## Debian's chromium, where it is missing and may be installed
+browser:  ## install Debian's chromium if it is missing and may be installed
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
-	  echo "chromium is missing and cannot be installed here: tests of the page are left out, or fail if CI is set"
+	  echo "chromium is missing and cannot be installed here: tests of the page are skipped, or fail if CI is set"
 
-quick: $(VENV)/test  ## the tests that install nothing and train nothing
+quick: $(VENV)/test  ## run the tests that install nothing and train nothing
 	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
 
-coverage: $(VENV)/test  ## which lines the quick tests reach, by file and by package; TESTS=... for some of them
+coverage: $(VENV)/test  ## report the lines that the quick tests reach, by file and by package; TESTS=... selects tests
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -m "not slow" --numprocesses 2 --dist loadfile $(TESTS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m "not slow" --numprocesses 2 --dist worksteal $(or $(TESTS),$(LOGIC) $(LOGIC_QUICK))

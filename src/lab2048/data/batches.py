@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Floats, Words
-
-Shares = NDArray[np.float32]
+from lab2048.engine.arrays import Floats, Singles, Words
 
 FAR = 40.0
 """A move loses at most this many units (`soft_shares`)."""
@@ -19,10 +16,10 @@ class Batch(NamedTuple):
     """Boards to learn from, and how likely each of the four moves should be on them."""
 
     boards: Words
-    shares: Shares
+    shares: Singles
 
 
-def soft_shares(q: Floats, unit: float) -> Shares:
+def soft_shares(q: Floats, unit: float) -> Singles:
     """Shares of moves that fall by what they lose: a unit less is e times less. None of NaN.
 
     More than `FAR` units do not count, so that every legal move has a share.

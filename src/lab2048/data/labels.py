@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.data.batches import Batch, Shares, soft_shares
+from lab2048.data.batches import Batch, soft_shares
 from lab2048.data.moves import make_moves
 from lab2048.data.parquet import (
     LABELS,
@@ -30,7 +30,7 @@ from lab2048.data.parquet import (
     read_group,
     write_parquet,
 )
-from lab2048.engine.arrays import Floats, Words
+from lab2048.engine.arrays import Bytes, Counts, Flags, Floats, Singles, Words
 from lab2048.engine.batch import next_words
 from lab2048.game import Rules
 from lab2048.measure.arena import Play, play_games
@@ -155,13 +155,13 @@ def gathered(parts: Iterable[Words]) -> Iterator[Words]:
         yield np.concatenate(waiting)
 
 
-def best_of(values: Floats, tie: float) -> NDArray[np.bool_]:
+def best_of(values: Floats, tie: float) -> Flags:
     """Which moves are best, or nearly (`Player.tie`)."""
     best = np.nanmax(values, axis=1, keepdims=True)
     return np.asarray(values >= best - tie * np.maximum(np.abs(best), 1.0))
 
 
-def columns_of(boards: Words, weights: Floats, q: Floats, best: NDArray[np.bool_]) -> Columns:
+def columns_of(boards: Words, weights: Floats, q: Floats, best: Flags) -> Columns:
     """Labels as columns of a file."""
     masks = (best << np.arange(4)).sum(axis=1).astype(np.uint8)
     values = {name: np.maximum(q[:, k], WORST).astype(np.float32) for k, name in enumerate(Q)}
@@ -210,9 +210,9 @@ class Labels(NamedTuple):
     """Labels in memory."""
 
     boards: Words
-    weights: NDArray[np.float32]
-    best: NDArray[np.uint8]
-    q: NDArray[np.float32]
+    weights: Singles
+    best: Bytes
+    q: Singles
 
 
 def read_labels(path: Path, rules: Rules) -> Labels:
@@ -275,7 +275,7 @@ def drawn(
         yield Batch(labels.boards[rows], shares_of(labels, rows, soft))
 
 
-def shares_of(labels: Labels, rows: NDArray[np.int64], soft: float | None) -> Shares:
+def shares_of(labels: Labels, rows: Counts, soft: float | None) -> Singles:
     """How likely each move should be on some boards."""
     if soft is not None:
         return soft_shares(labels.q[rows].astype(np.float64), soft)

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab2048.engine.arrays import Bytes, Words
+from lab2048.engine.arrays import Bytes, Slides, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import Table as Slides
 from lab2048.engine.packed import rank_at, slide, table
 from lab2048.game import Rules
 

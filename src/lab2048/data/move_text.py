@@ -11,16 +11,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lab2048.data.move_rows import Moves, may_be
 from lab2048.data.parquet import DataError
-from lab2048.engine.arrays import Bytes, Words
+from lab2048.engine.arrays import Bytes, Counts, Words
 from lab2048.engine.jit import U, inline, kernel
 from lab2048.engine.packed import rank_at
 from lab2048.game import MAX_PACKED_RANK, Board, Rules
-
-Places = NDArray[np.int64]
 
 PIECE = 1 << 20
 """Bytes of text that are read in one go."""
@@ -79,7 +76,7 @@ def read_line(text: Bytes, at: int, cells: int, found: Words) -> int:
 
 @kernel("int64(uint8[::1], int64, int64, uint64[::1], uint8[::1], uint8[::1], int64[::1])")
 def parse_lines(
-    text: Bytes, rows: int, cols: int, boards: Words, moves: Bytes, cells: Bytes, ends: Places
+    text: Bytes, rows: int, cols: int, boards: Words, moves: Bytes, cells: Bytes, ends: Counts
 ) -> int:
     """Read all lines, and where each of them begins; how many there are.
 

@@ -14,8 +14,18 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 """What networks and tables of lines have, where half the memory counts for more than digits."""
+Halves = NDArray[np.uint32]
+"""Half words: lines of at most eight cells, and numbers of keys in a block."""
+Ints = NDArray[np.int32]
+"""What networks read, and links of trees, where half the memory counts."""
 Bytes = NDArray[np.uint8]
+Masks = NDArray[np.int8]
+"""Legal moves as Gymnasium has them: four 0s and 1s."""
 Flags = NDArray[np.bool_]
+Slides = Halves
+"""Where lines slide, and the reward (`packed.table`)."""
+Pairs = Halves | Words
+"""Where lines slide to either side (`packed.pairs`)."""
 
 
 class Buffer:

@@ -12,16 +12,14 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Bytes, Counts, Flags, Floats, Words
+from lab2048.engine.arrays import Bytes, Counts, Flags, Floats, Masks, Slides, Words
 from lab2048.engine.jit import U, inline, kernel
 from lab2048.engine.packed import (
     GOLDEN,
     LOW_HALF,
     OVERFLOW,
     PLAYER,
-    Table,
     age,
     all_cells,
     bounded,
@@ -87,7 +85,7 @@ def turn_boards(boards: Words, chosen: Words, turned: Words, rows: int, cols: in
 
 @inline("void(uint64[::1], uint64[::1], uint64[::1], uint32[::1], uint32[::1], int64, int64)")
 def slide_boards(
-    boards: Words, turned: Words, chosen: Words, across: Table, down: Table, rows: int, cols: int
+    boards: Words, turned: Words, chosen: Words, across: Slides, down: Slides, rows: int, cols: int
 ) -> None:
     """Slide the rows of `turned`; on rectangles those of the boards too, either may be wanted."""
     for j in range(LANES):
@@ -105,8 +103,8 @@ def sum_rewards(
     boards: Words,
     turned: Words,
     chosen: Words,
-    across: Table,
-    down: Table,
+    across: Slides,
+    down: Slides,
     gained: Words,
     rows: int,
     cols: int,
@@ -205,8 +203,8 @@ def games_kernel(rows: int, cols: int) -> Callable[..., None]:
         keys: Words,
         begins: Words,
         four: Words,
-        across: Table,
-        down: Table,
+        across: Slides,
+        down: Slides,
         last: Words,
         counts: Words,
     ) -> None:
@@ -301,7 +299,7 @@ def step_kernel(rows: int, cols: int) -> Callable[..., None]:
 
     @kernel("void(uint64[:, ::1], int64[::1], uint64[::1], uint32[::1], uint32[::1], int64[::1])")
     def step(
-        state: Words, actions: Counts, four: Words, across: Table, down: Table, rewards: Counts
+        state: Words, actions: Counts, four: Words, across: Slides, down: Slides, rewards: Counts
     ) -> None:
         """Move and spawn on every board of `state`, whose rows are boards, words, legal moves.
 
@@ -369,7 +367,7 @@ def tally(
 
 
 @kernel("void(uint64[:, ::1], uint8[:, ::1], int8[:, ::1], int64[::1])")
-def observe(state: Words, ranks: Bytes, masks: NDArray[np.int8], tiles: Counts) -> None:
+def observe(state: Words, ranks: Bytes, masks: Masks, tiles: Counts) -> None:
     """The ranks of every board, its legal moves as four 0s and 1s, and its largest tile."""
     for j in range(state.shape[1]):
         largest = U(0)

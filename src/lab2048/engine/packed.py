@@ -23,14 +23,10 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Words
+from lab2048.engine.arrays import Pairs, Slides, Words
 from lab2048.engine.jit import IN_PYTHON, U, fragment, inline, kernel
 from lab2048.game import direction_on_image, randomness
-
-Table = NDArray[np.uint32]
-Pairs = NDArray[np.uint32] | NDArray[np.uint64]
 
 CELLS = U(0x1111_1111_1111_1111)
 BYTES = U(0x0101_0101_0101_0101)
@@ -189,7 +185,7 @@ def reverse_line(line: U, length: int) -> U:
 
 
 @kernel("void(uint32[::1], int64)")
-def fill_table(table: Table, length: int) -> None:
+def fill_table(table: Slides, length: int) -> None:
     """Write the table of all lines of a length."""
     lines = 1 << (4 * length)
     for line in range(lines):
@@ -201,7 +197,7 @@ def fill_table(table: Table, length: int) -> None:
 
 
 @cache
-def table(length: int) -> Table:
+def table(length: int) -> Slides:
     """The table of the lines of a length; empty where they are slid cell by cell."""
     if length > LONGEST_TABLE:
         return np.zeros(0, np.uint32)
@@ -211,7 +207,7 @@ def table(length: int) -> Table:
 
 
 @inline("uint64(uint64, uint64, uint64, uint32[::1], int64)")
-def slid_row(row: U, side: U, part: U, table: Table, cols: int) -> U:
+def slid_row(row: U, side: U, part: U, table: Slides, cols: int) -> U:
     """One row slid; `part` is where that side begins in the table."""
     if cols <= LONGEST_TABLE:
         return U(table[part | row])
@@ -221,7 +217,7 @@ def slid_row(row: U, side: U, part: U, table: Table, cols: int) -> U:
 
 
 @inline("uint64(uint64, uint64, uint32[::1], int64, int64)")
-def slide_rows(board: U, side: U, table: Table, rows: int, cols: int) -> U:
+def slide_rows(board: U, side: U, table: Slides, rows: int, cols: int) -> U:
     """All rows slid to their first cell (side 0) or their last (side 1)."""
     line = (U(1) << U(4 * cols)) - U(1)
     part = side << U(4 * cols)
@@ -233,7 +229,7 @@ def slide_rows(board: U, side: U, table: Table, rows: int, cols: int) -> U:
 
 
 @inline("uint64(uint64, uint32[::1], int64, int64)")
-def reward_rows(board: U, table: Table, rows: int, cols: int) -> U:
+def reward_rows(board: U, table: Slides, rows: int, cols: int) -> U:
     """The reward of sliding all rows, to either side; see OVERFLOW."""
     line = (U(1) << U(4 * cols)) - U(1)
     part = U(2) << U(4 * cols)
@@ -348,7 +344,7 @@ def transpose(board: U, rows: int, cols: int) -> U:
 
 
 @inline("uint64(uint64, uint64, uint32[::1], uint32[::1], int64, int64)")
-def slide(board: U, direction: U, across: Table, down: Table, rows: int, cols: int) -> U:
+def slide(board: U, direction: U, across: Slides, down: Slides, rows: int, cols: int) -> U:
     """The afterstate of a move, or the board itself where it is illegal.
 
     `across` is the table of the rows, `down` that of the columns.
@@ -361,7 +357,7 @@ def slide(board: U, direction: U, across: Table, down: Table, rows: int, cols: i
 
 
 @inline("uint64(uint64, uint64, uint32[::1], uint32[::1], int64, int64)")
-def reward(board: U, direction: U, across: Table, down: Table, rows: int, cols: int) -> U:
+def reward(board: U, direction: U, across: Slides, down: Slides, rows: int, cols: int) -> U:
     """The reward of a move, with the bit OVERFLOW where `slide` cannot hold the afterstate."""
     if direction & U(1):
         return reward_rows(board, across, rows, cols)

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lab2048.engine.arrays import Bytes, Counts, Flags, Floats, Masks
 from lab2048.game import P4, Board, Direction, Game, Rules, randomness, spawned
 from lab2048.game.notation import MAX_RANK, short, whole
 from lab2048.gym.picture import picture
@@ -41,7 +42,6 @@ except ImportError as error:
 
 register_envs()
 
-Ranks = NDArray[np.uint8]
 
 MAX_ILLEGAL = 100
 """Illegal moves in a row that truncate an episode. With one legal move, that many random moves are
@@ -71,13 +71,13 @@ def _check_max_illegal(number: int | None) -> int | None:
     return found
 
 
-def _action_mask(board: Board) -> NDArray[np.int8]:
+def _action_mask(board: Board) -> Masks:
     """Four 0s and 1s, as `lanes.observe` writes them."""
     legal = board.legal_moves
     return np.array([direction in legal for direction in Direction], np.int8)
 
 
-class GameEnv(gymnasium.Env[Ranks, np.int64]):
+class GameEnv(gymnasium.Env[Bytes, np.int64]):
     """One game of 2048; `gymnasium.make("lab2048/Game-v0", rows=4, cols=4)`."""
 
     metadata: dict[str, Any] = _METADATA
@@ -99,7 +99,7 @@ class GameEnv(gymnasium.Env[Ranks, np.int64]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Ranks, dict[str, Any]]:
+    ) -> tuple[Bytes, dict[str, Any]]:
         """Begin the first game of a seed or, without one, the next.
 
         `options={"start": board}` begins it with that board, in any form `Rules.position` takes.
@@ -116,7 +116,7 @@ class GameEnv(gymnasium.Env[Ranks, np.int64]):
         self._illegal = 0
         return self._observation(self.game), self._info(self.game, illegal=False)
 
-    def step(self, action: np.int64 | int) -> tuple[Ranks, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64 | int) -> tuple[Bytes, float, bool, bool, dict[str, Any]]:
         """Make a move; an illegal one changes nothing and spawns nothing."""
         if self.game is None:
             raise RuntimeError("call reset() before step()")
@@ -129,13 +129,13 @@ class GameEnv(gymnasium.Env[Ranks, np.int64]):
         stuck = not over and self.max_illegal is not None and self._illegal >= self.max_illegal
         return self._observation(self.game), float(move.reward), over, stuck, info
 
-    def action_masks(self) -> NDArray[np.bool_]:
+    def action_masks(self) -> Flags:
         """Which moves are legal now, as MaskablePPO asks for it."""
         if self.game is None:
             raise RuntimeError("call reset() before action_masks()")
         return _action_mask(self.game.board).astype(np.bool_)
 
-    def render(self) -> str | NDArray[np.uint8] | None:
+    def render(self) -> str | Bytes | None:
         """The board as text (`ansi`) or as a picture (`rgb_array`)."""
         if self.game is None or self.render_mode is None:
             return None
@@ -143,7 +143,7 @@ class GameEnv(gymnasium.Env[Ranks, np.int64]):
             return picture(self.game.board)
         return f"{self.game.board.grid()}\nscore {self.game.score}\n"
 
-    def _observation(self, game: Game) -> Ranks:
+    def _observation(self, game: Game) -> Bytes:
         """The ranks of the game's board."""
         shape = (self.rules.rows, self.rules.cols)
         return np.array(game.board.ranks, np.uint8).reshape(shape)
@@ -158,7 +158,7 @@ class GameEnv(gymnasium.Env[Ranks, np.int64]):
         }
 
 
-class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
+class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
     """Many games of 2048 in one kernel call; `gymnasium.make_vec("lab2048/Game-v0", 4096)`.
 
     A board whose game has ended begins the next one in the step after (`AutoresetMode.NEXT_STEP`,
@@ -209,7 +209,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         *,
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
-    ) -> tuple[Ranks, dict[str, Any]]:
+    ) -> tuple[Bytes, dict[str, Any]]:
         """Begin all games: the first ones of a seed or, without one, the next."""
         if options:
             raise ValueError(f"the vector environment has no options, such as {list(options)}")
@@ -224,9 +224,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         self._over[:] = False
         return self._observe(np.zeros(self.num_envs, np.bool_))
 
-    def step(
-        self, actions: NDArray[np.int64]
-    ) -> tuple[Ranks, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    def step(self, actions: Counts) -> tuple[Bytes, Floats, Flags, Flags, dict[str, Any]]:
         """Make a move on every board."""
         from lab2048.engine.batch import step_kernel, tally
         from lab2048.engine.packed import table
@@ -260,11 +258,11 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
             info |= _finals(*last, over)
         return ranks, gained, ended, truncated, info
 
-    def action_masks(self) -> NDArray[np.bool_]:
+    def action_masks(self) -> Flags:
         """Which moves of each board are legal now, (num_envs, 4)."""
         if not self._seeded:
             raise RuntimeError("call reset() before action_masks()")
-        masks: NDArray[np.bool_] = self._observe(self._over)[1]["action_mask"].astype(np.bool_)
+        masks: Flags = self._observe(self._over)[1]["action_mask"].astype(np.bool_)
         return masks
 
     def render(self) -> tuple[Any, ...] | None:
@@ -292,7 +290,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         super().reset(seed=first)
         return [randomness.checked_seed(first + j) for j in range(self.num_envs)]
 
-    def _restart(self, which: NDArray[np.bool_]) -> None:
+    def _restart(self, which: Flags) -> None:
         """Begin game `_games[j]` on every board asked for."""
         from lab2048.engine.batch import restart
 
@@ -303,12 +301,12 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
         rows, cols = self.rules.rows, self.rules.cols
         restart(self._state, which, self._seeds, self._games, self._four, rows, cols)
 
-    def _begin_next(self, which: NDArray[np.bool_]) -> None:
+    def _begin_next(self, which: Flags) -> None:
         """The next game on every board asked for."""
         self._games += which.astype(np.uint64)
         self._restart(which)
 
-    def _observe(self, illegal: NDArray[np.bool_]) -> tuple[Ranks, dict[str, Any]]:
+    def _observe(self, illegal: Flags) -> tuple[Bytes, dict[str, Any]]:
         """Observations and info of all boards as they are."""
         from lab2048.engine.batch import observe
 
@@ -329,14 +327,14 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
             info |= {name: values, f"_{name}": np.ones(self.num_envs, np.bool_)}
         return ranks.reshape(-1, self.rules.rows, self.rules.cols), info
 
-    def _ended(self) -> NDArray[np.bool_]:
+    def _ended(self) -> Flags:
         """Which boards have no legal move."""
-        ended: NDArray[np.bool_] = self._state[2] == 0
+        ended: Flags = self._state[2] == 0
         for j, board in self._wide.items():
             ended[j] = board.is_terminal
         return ended
 
-    def _truncated(self) -> NDArray[np.bool_]:
+    def _truncated(self) -> Flags:
         """Which boards have been asked for nothing but illegal moves for too long."""
         if self.max_illegal is None:
             return np.zeros(self.num_envs, np.bool_)
@@ -348,7 +346,7 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
             return self._wide[j]
         return Board.from_packed(int(self._state[0, j]), self.rules.rows, self.rules.cols)
 
-    def _move_wide(self, moves: NDArray[np.int64], rewards: NDArray[np.int64]) -> None:
+    def _move_wide(self, moves: Counts, rewards: Counts) -> None:
         """Make the moves that the kernel could not: those with a tile above 32768."""
         from lab2048.engine.batch import ILLEGAL
         from lab2048.engine.packed import OVERFLOW
@@ -365,12 +363,12 @@ class GameVectorEnv(VectorEnv[Ranks, NDArray[np.int64], NDArray[Any]]):
                 boards[j] = masks[j] = 0  # on an empty board the kernel finds no move to make
 
 
-def _where(which: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[Any]:
+def _where(which: Flags, values: NDArray[Any]) -> NDArray[Any]:
     """The values of some boards, and 0 for the others."""
     return values * which.reshape(-1, *[1] * (values.ndim - 1))
 
 
-def _finals(ranks: Ranks, info: dict[str, Any], ended: NDArray[np.bool_]) -> dict[str, Any]:
+def _finals(ranks: Bytes, info: dict[str, Any], ended: Flags) -> dict[str, Any]:
     """What SAME_STEP tells of the games that ended, as Gymnasium's own environments do."""
     info = {name: _where(ended, each) for name, each in info.items() if name[0] != "_"}
     observations = np.empty(len(ended), object)

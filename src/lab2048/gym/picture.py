@@ -6,8 +6,8 @@ So the extra `gym` needs no library for pictures or windows, such as pygame.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lab2048.engine.arrays import Bytes
 from lab2048.game import Board
 from lab2048.game.colours import BACKGROUND, Colour, text_colour, tile_colour
 
@@ -27,7 +27,7 @@ _FONT = {
 }
 
 
-def picture(board: Board) -> NDArray[np.uint8]:
+def picture(board: Board) -> Bytes:
     """The board as an RGB image, 64 pixels a tile."""
     height, width = (n * (TILE + GAP) + GAP for n in (board.rows, board.cols))
     image = np.full((height, width, 3), BACKGROUND, np.uint8)
@@ -40,7 +40,7 @@ def picture(board: Board) -> NDArray[np.uint8]:
     return image
 
 
-def _write(square: NDArray[np.uint8], digits: str, colour: Colour) -> None:
+def _write(square: Bytes, digits: str, colour: Colour) -> None:
     """Digits in the middle of a square, as large as there is room for."""
     rows = [".".join(_FONT[digit].split("/")[line] for digit in digits) for line in range(5)]
     bits = np.array([[mark == "#" for mark in row] for row in rows])

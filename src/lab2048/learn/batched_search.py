@@ -35,7 +35,7 @@ import numba
 import numpy as np
 from numba import types
 
-from lab2048.engine.arrays import Counts, Floats, Singles, Words
+from lab2048.engine.arrays import Counts, Floats, Ints, Singles, Words
 from lab2048.engine.jit import U, fragment, kernel
 from lab2048.engine.packed import GOLDEN, ON_IMAGE, count, drawn_tile, mix
 from lab2048.game import Rules
@@ -46,7 +46,6 @@ from lab2048.players.mcts import (
     LEAST,
     LENGTH,
     NODES,
-    Links,
     back_up,
     best_edge,
     spawn_number,
@@ -73,7 +72,7 @@ class Tree(NamedTuple):
     priors: Floats
     visits: Counts
     totals: Floats
-    links: Links
+    links: Ints
     path: Counts
     facts: Floats
     worths: Floats

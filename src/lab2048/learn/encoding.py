@@ -7,12 +7,10 @@ is empty. There is one for each rank that a tile of the board can have, and at m
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.arrays import Counts, Floats, Ints, Slides, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import (
-    Table,
     all_cells,
     count,
     image_of,
@@ -22,8 +20,6 @@ from lab2048.engine.packed import (
     table,
 )
 from lab2048.game import MAX_PACKED_RANK, Rules
-
-Ranks = NDArray[np.int32]
 
 
 def planes(rules: Rules) -> int:
@@ -56,7 +52,7 @@ def turn_upright(boards: Words, out: Words, which: Counts, rows: int, cols: int)
 
 
 @kernel("void(uint64[::1], int32[:, ::1], int64)")
-def write_ranks(boards: Words, out: Ranks, largest: int) -> None:
+def write_ranks(boards: Words, out: Ints, largest: int) -> None:
     """Write the rank of every cell; what is larger than the largest counts as that."""
     for i in range(len(boards)):
         for cell in range(out.shape[1]):
@@ -77,7 +73,7 @@ def images(boards: Words, which: Counts, rules: Rules) -> Words:
     return out
 
 
-def ranks(boards: Words, rules: Rules) -> Ranks:
+def ranks(boards: Words, rules: Rules) -> Ints:
     """The rank of every cell of each board."""
     out = np.empty((len(boards), rules.cells), np.int32)
     write_ranks(boards, out, planes(rules) - 1)
@@ -86,7 +82,7 @@ def ranks(boards: Words, rules: Rules) -> Ranks:
 
 @kernel("void(uint64[::1], int64[::1], uint32[::1], uint32[::1], int64, int64, uint64[::1])")
 def write_slid(
-    boards: Words, moves: Counts, across: Table, down: Table, rows: int, cols: int, out: Words
+    boards: Words, moves: Counts, across: Slides, down: Slides, rows: int, cols: int, out: Words
 ) -> None:
     """Write the afterstate of a legal move on each board."""
     for i in range(len(boards)):

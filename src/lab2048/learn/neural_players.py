@@ -15,9 +15,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Floats, Singles, Words
+from lab2048.engine.arrays import Flags, Floats, Singles, Words
 from lab2048.engine.jit import kernel
 from lab2048.engine.packed import ON_IMAGE
 from lab2048.learn.encoding import images, upright
@@ -118,7 +117,7 @@ class Neural(Player):
 
 
 @kernel("void(float32[:, :, ::1], boolean[:, ::1], float64[:, ::1])")
-def count_votes(outputs: Singles, legal: NDArray[np.bool_], out: Floats) -> None:
+def count_votes(outputs: Singles, legal: Flags, out: Floats) -> None:
     """Write the votes of the images for each move, whose outputs are in rows of images.
 
     Each image votes for the legal move with its largest output. Tenths tell the order of the sums

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lab2048.engine.arrays import Bytes, Counts, Flags
 from lab2048.game import Rules
 from lab2048.learn.network_files import (
     Facts,
@@ -108,12 +108,12 @@ def write_packed(path: Path, stored: Stored, step: float, visits: int = 1) -> No
     write_tensors(path, KIND, facts, {"visited": _bits(flags), "codes": _bytes(codes)})
 
 
-def _bytes(data: bytes) -> NDArray[np.uint8]:
+def _bytes(data: bytes) -> Bytes:
     """Bytes as a tensor."""
     return np.frombuffer(data, np.uint8)
 
 
-def _bits(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
+def _bits(flags: Flags) -> Bytes:
     """Flags, a bit each, compressed."""
     return _bytes(zlib.compress(np.packbits(flags, bitorder="little").tobytes(), 1))
 
@@ -173,14 +173,14 @@ def _check_shapes(facts: Facts, shapes: Shapes) -> None:
             raise ValueError(TOO_MANY)
 
 
-def _places(bits: NDArray[np.uint8], size: int) -> Iterator[NDArray[np.int64]]:
+def _places(bits: Bytes, size: int) -> Iterator[Counts]:
     """The numbers of the weights whose bits are set, some at a time."""
     for begin in range(0, len(bits), PIECE):
         piece = np.unpackbits(bits[begin : begin + PIECE], bitorder="little")
         yield 8 * begin + np.flatnonzero(piece[: size - 8 * begin])
 
 
-def _inflated(decompressor: Any, packed: NDArray[np.uint8], size: int) -> bytes:
+def _inflated(decompressor: Any, packed: Bytes, size: int) -> bytes:
     """What was compressed, which has to be this many bytes; no more are ever unpacked."""
     try:
         found: bytes = decompressor.decompress(packed.tobytes(), size + 1)
@@ -191,7 +191,7 @@ def _inflated(decompressor: Any, packed: NDArray[np.uint8], size: int) -> bytes:
     return found
 
 
-def _unpacked(codes: NDArray[np.uint8], count: int, step: float) -> Weights:
+def _unpacked(codes: Bytes, count: int, step: float) -> Weights:
     """The weights of a packed network: low bytes of all multiples, then the high ones."""
     data = _inflated(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY), codes, 2 * count)
     planes = np.frombuffer(data, np.uint8).reshape(2, -1)

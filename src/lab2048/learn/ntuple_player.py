@@ -22,7 +22,7 @@ import numba
 import numpy as np
 from numba import types
 
-from lab2048.engine.arrays import Bytes, Counts, Floats, Words
+from lab2048.engine.arrays import Bytes, Counts, Floats, Slides, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import (
     GOLDEN,
@@ -37,7 +37,6 @@ from lab2048.engine.packed import (
     spawn,
     table,
 )
-from lab2048.engine.packed import Table as Slides
 from lab2048.game import Game, Rules
 from lab2048.learn.network_files import find_network
 from lab2048.learn.ntuple import Network, NetworkKernels, Weights, network_kernels

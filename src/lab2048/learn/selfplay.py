@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lab2048.data.batches import soft_shares
-from lab2048.engine.arrays import Counts, Floats, Singles, Words
+from lab2048.engine.arrays import Counts, Flags, Floats, Singles, Words
 from lab2048.engine.batch import begin_games, next_words, step_kernel
 from lab2048.engine.jit import U
 from lab2048.engine.packed import ON_IMAGE, OVERFLOW, table
@@ -45,7 +44,7 @@ class Steps(NamedTuple):
     rewards: Counts
     luck: Floats
     """Of the spawn that followed."""
-    over: NDArray[np.bool_]
+    over: Flags
     """Whether the game ended with the move."""
 
 
@@ -80,7 +79,7 @@ class SelfPlay:
         self._finished: list[int] = []
         self._begin(np.ones(games, bool))
 
-    def _begin(self, which: NDArray[np.bool_]) -> None:
+    def _begin(self, which: Flags) -> None:
         """Begin new games."""
         count = int(which.sum())
         state = np.zeros((4, count), np.uint64)
@@ -209,7 +208,7 @@ def choose(ranking: Floats, temperature: float, draws: Floats) -> Counts:
     return np.asarray((sums <= draws[:, None] * sums[:, 3:]).sum(axis=1))
 
 
-def untried(means: Floats, legal: NDArray[np.bool_], unit: float) -> Floats:
+def untried(means: Floats, legal: Flags, unit: float) -> Floats:
     """Values of moves, in which legal ones without visits (NaN) count as the worst.
 
     That is as bad as the worst that was tried, and `UNTRIED` units worse than the best at least.
@@ -251,7 +250,7 @@ def lessons_of(steps: Steps, settings: ZeroSettings, before: int = 0) -> Lessons
     return Lessons(states, policy, worths.astype(np.float32), afters, rest.astype(np.float32))
 
 
-def ended(over: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def ended(over: Flags) -> Flags:
     """Of each step: whether its game ends with it or with a later one."""
     return np.asarray(np.logical_or.accumulate(over[::-1], axis=0)[::-1])
 

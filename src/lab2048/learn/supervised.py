@@ -26,8 +26,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from lab2048.data.batches import Batch, Shares
-from lab2048.engine.arrays import Counts, Words
+from lab2048.data.batches import Batch
+from lab2048.engine.arrays import Counts, Singles, Words
 from lab2048.engine.packed import ON_IMAGE
 from lab2048.game import Rules
 from lab2048.learn.algorithm import Goal, Learner
@@ -225,7 +225,7 @@ class SupervisedLearner(Learner[SupervisedSettings]):
         self.net.step(loss, self.rate)
         self.sums += len(boards), loss.item() * len(boards), right_moves(found, wanted)
 
-    def _ask(self, boards: Words, shares: Shares) -> tuple[Tensor, Tensor]:
+    def _ask(self, boards: Words, shares: Singles) -> tuple[Tensor, Tensor]:
         """What the network says about boards, and what it should say. Soft shares are of legal
         moves, so it need not learn which moves are: in play illegal ones are left out as well."""
         found = self.net.model(inputs(boards, self.rules, self.net.device))

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lab2048.engine.arrays import Counts, Words
 from lab2048.engine.batch import game_keys
@@ -386,7 +385,7 @@ def by_tile(results: Counts) -> list[Facts]:
     return found
 
 
-def reach_of(ranks: NDArray[np.int64]) -> dict[str, float]:
+def reach_of(ranks: Counts) -> dict[str, float]:
     """How many of some games made each tile, from the largest rank of each."""
     tops = range(1, int(ranks.max()) + 1)
     return {str(1 << rank): float((ranks >= rank).mean()) for rank in tops}

@@ -27,14 +27,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Bytes, Words
+from lab2048.engine.arrays import Bytes, Counts, Flags, Slides, Words
 from lab2048.engine.batch import begin_games, next_words, step_kernel
 from lab2048.engine.intrinsics import lowest_bit
 from lab2048.engine.jit import U, kernel, kernel_digest
 from lab2048.engine.packed import GOLDEN, OVERFLOW, mix, slide, spawn, table
-from lab2048.engine.packed import Table as Slides
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, randomness
 from lab2048.game.notation import checked_threads
 from lab2048.game.record import Record
@@ -95,7 +93,7 @@ class OpenGames:
             return self._played_on(moves, results)
         return self._one_move()
 
-    def _played_on(self, moves: Bytes, results: NDArray[np.int64]) -> list[Played]:
+    def _played_on(self, moves: Bytes, results: Counts) -> list[Played]:
         """Take note of what the player has done; the games that are over."""
         self._make_room(AT_ONCE)
         for lane, (count, reward, _) in enumerate(results.tolist()):
@@ -132,7 +130,7 @@ class OpenGames:
         over = (self.state[2] == 0) | large
         return self._take(over, large) if over.any() else []
 
-    def _take(self, over: NDArray[np.bool_], large: NDArray[np.bool_]) -> list[Played]:
+    def _take(self, over: Flags, large: Flags) -> list[Played]:
         """The games that are over; those with a tile that is too large are first played to it."""
         done = []
         for lane in np.flatnonzero(over).tolist():

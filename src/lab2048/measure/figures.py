@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Floats, ranks_of
+from lab2048.engine.arrays import Counts, Flags, Floats, Words, ranks_of
 from lab2048.game import Board, Direction, Rules
 from lab2048.measure.arena import Play, Played, play_games, play_match, retrace
 from lab2048.measure.intervals import clustered_interval, mean_interval, share_interval
@@ -127,7 +126,7 @@ def _share(successes: int, trials: int) -> dict[str, Any]:
     return {"rate": successes / trials, "ci95": share_interval(successes, trials)}
 
 
-def _reached(tiles: NDArray[np.int64]) -> list[int]:
+def _reached(tiles: Counts) -> list[int]:
     """Every tile from the smallest largest tile of a game to the largest."""
     low, high = int(tiles.min()), int(tiles.max())
     return [1 << rank for rank in range(low.bit_length() - 1, high.bit_length())]
@@ -167,15 +166,15 @@ def compare(games: Sequence[Played], others: Sequence[Played]) -> dict[str, Any]
 class Judged(NamedTuple):
     """Every move of some games, against perfect play."""
 
-    game: NDArray[np.int64]
+    game: Counts
     """Whose it is, as a number from 0."""
-    board: NDArray[np.uint64]
-    move: NDArray[np.int64]
-    age: NDArray[np.int64]
+    board: Words
+    move: Counts
+    age: Counts
     regret: Floats
     gap: Floats
     """Best less worst q of the legal moves."""
-    optimal: NDArray[np.bool_]
+    optimal: Flags
 
 
 def judge(games: Sequence[Played], seed: int, table: Table) -> Judged:
@@ -199,7 +198,7 @@ def judge(games: Sequence[Played], seed: int, table: Table) -> Judged:
     )
 
 
-def ages_of(boards: NDArray[np.uint64], rules: Rules) -> NDArray[np.int64]:
+def ages_of(boards: Words, rules: Rules) -> Counts:
     """The sum of the tiles of packed boards."""
     ranks = ranks_of(boards, rules.cells)
     tiles = np.where(ranks > 0, np.left_shift(np.uint64(1), ranks), 0)
@@ -220,7 +219,7 @@ def against_table(judged: Judged, games: int, rules: Rules) -> dict[str, Any]:
     }
 
 
-def _bin(judged: Judged, inside: NDArray[np.bool_], low: float, high: float) -> dict[str, Any]:
+def _bin(judged: Judged, inside: Flags, low: float, high: float) -> dict[str, Any]:
     """What the moves of a bin have in common."""
     n = int(inside.sum())
     right = judged.optimal[inside]
@@ -256,7 +255,7 @@ def _quantiles(values: Floats) -> Floats:
     return np.unique(np.append(0.0, inner))
 
 
-def _even(ages: NDArray[np.int64]) -> Floats:
+def _even(ages: Counts) -> Floats:
     """The ends of bins of the same width."""
     return np.linspace(0, int(ages.max(initial=BINS)), BINS + 1).round()
 

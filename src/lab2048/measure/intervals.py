@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from lab2048.engine.arrays import Counts, Flags
 
 RESAMPLES = 2000
 UPPER = 0.975
@@ -55,7 +57,7 @@ def share_interval(successes: int, trials: int) -> list[float]:
     return [low, high]
 
 
-def clustered_interval(group: NDArray[np.int64], right: NDArray[np.bool_]) -> list[float] | None:
+def clustered_interval(group: Counts, right: Flags) -> list[float] | None:
     """The 95% interval of a share of moves that come from games, some from each.
 
     Moves of one game are alike, so it is games that count (a ratio of two means, linearised); if

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Counts, Floats, Words, ranks_of
+from lab2048.engine.arrays import Bytes, Counts, Flags, Floats, Words, ranks_of
 from lab2048.game import Board, Rules
 from lab2048.players.player import Player, PlayerError
 
-Function = Callable[[NDArray[np.uint8], NDArray[np.bool_]], Any]
+Function = Callable[[Bytes, Flags], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Custom(Player):
             chances[some] = self._checked(given, legal[some], boards[some])
         return chances
 
-    def _checked(self, given: NDArray[Any], legal: NDArray[np.bool_], boards: Words) -> Floats:
+    def _checked(self, given: NDArray[Any], legal: Flags, boards: Words) -> Floats:
         """What the function returned, as chances; or a `PlayerError` that says what is wrong."""
         n = len(boards)
         if given.shape == (n,) and given.dtype.kind in "iu":
@@ -173,7 +173,7 @@ def _guarded(function: Function, path: str) -> Function:
     """The function, but what it raises is said in a line, with the place."""
 
     @functools.wraps(function)
-    def guarded(ranks: NDArray[np.uint8], legal: NDArray[np.bool_]) -> Any:
+    def guarded(ranks: Bytes, legal: Flags) -> Any:
         try:
             return function(ranks, legal)
         except (Exception, SystemExit) as error:

@@ -29,9 +29,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.arrays import Counts, Floats, Ints, Words
 from lab2048.engine.batch import CHOICE, CHOICES
 from lab2048.engine.jit import U, fragment, kernel
 from lab2048.engine.packed import GOLDEN, bounded, drawn_tile, mix, potential, spawn
@@ -46,8 +45,6 @@ from lab2048.players.heuristics import (
 from lab2048.players.player import Player, option
 from lab2048.players.search_step import SPAWNING, Steps, spawning, steps
 from lab2048.players.time_limit import check_time
-
-Links = NDArray[np.int32]
 
 SPAWNS = 32
 """Numbers of spawns: cell times 2, and 1 more for a 4."""
@@ -70,7 +67,7 @@ class Tree(NamedTuple):
     visits: Counts
     totals: Floats
     """The sum of what was found below, so that Q is totals / visits."""
-    links: Links
+    links: Ints
     """Of each edge and spawn: the node that it leads to, 0 if there is none yet."""
     path: Counts
     """The edges of the present simulation, 4 * node + direction each."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lab2048.engine.arrays import Floats, Words, ranks_of
+from lab2048.engine.arrays import Counts, Flags, Floats, Halves, Words, ranks_of
 from lab2048.solver.objective import WON
 from lab2048.solver.problem import Problem
 from lab2048.solver.table_files import TableError
@@ -31,7 +31,7 @@ class Decoded(NamedTuple):
     """The keys of a layer, ready for `lab2048.solver.lookup`."""
 
     keys: Words
-    starts: NDArray[np.uint32]
+    starts: Halves
     values: NDArray[Any]
 
 
@@ -75,7 +75,7 @@ def probe_many(table: Layered, boards: ArrayLike, moves: bool, threads: int) -> 
     found = Probes(np.full(len(packed), np.nan), q)
     runs = np.split(order, np.flatnonzero(np.diff(ages[order])) + 1)
 
-    def probe(run: NDArray[np.int64]) -> None:
+    def probe(run: Counts) -> None:
         if len(run):
             layers.probe(int(ages[run[0]]), packed[run], canonical[run], run, found)
 
@@ -92,9 +92,7 @@ class LayerProbe:
         self._table = table
         self._rules, self._objective = table.problem.rules, table.problem.objective
 
-    def probe(
-        self, age: int, boards: Words, keys: Words, run: NDArray[np.int64], found: Probes
-    ) -> None:
+    def probe(self, age: int, boards: Words, keys: Words, run: Counts, found: Probes) -> None:
         """Look up boards of one age, and put what is found where it belongs."""
         from lab2048.engine.packed import table as slides
         from lab2048.solver.keys import region_shift
@@ -159,7 +157,7 @@ class LayerProbe:
                 out[:] = np.nan
         return out
 
-    def _won(self, boards: Words) -> NDArray[np.bool_]:
+    def _won(self, boards: Words) -> Flags:
         """Which boards hold the tile that was to be made."""
         if not self._objective.tile:
             return np.zeros(boards.shape, np.bool_)

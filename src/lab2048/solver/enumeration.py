@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab2048.engine.arrays import Buffer, Counts, Words
+from lab2048.engine.arrays import Buffer, Counts, Halves, Pairs, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import Pairs, pairs
+from lab2048.engine.packed import pairs
 from lab2048.solver.keys import SIEVE, cut, merge_runs, region_shift, sift
 from lab2048.solver.problem import Problem
-from lab2048.solver.successors import WIN, Sources, all_moves, all_spawns, moves_kernel
+from lab2048.solver.successors import WIN, all_moves, all_spawns, moves_kernel
 from lab2048.solver.threads import WorkerThreads
 
 NONE: Words = np.empty(0, np.uint64)
@@ -282,7 +282,7 @@ class Mover:
         self._moves = moves_kernel(rules.rows, rules.cols)
         self._edges, self._sources = Buffer(np.uint64), Buffer(np.uint32)
 
-    def __call__(self, states: Words) -> tuple[Words, Sources]:
+    def __call__(self, states: Words) -> tuple[Words, Halves]:
         """The afterstates of all moves, and of which states; valid until the next call."""
         size = 4 * len(states) + 1
         edges, sources = self._edges.take(size), self._sources.take(size)

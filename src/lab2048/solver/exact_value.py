@@ -26,10 +26,9 @@ import numba
 import numpy as np
 from numba import types
 
-from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.arrays import Counts, Floats, Slides, Words
 from lab2048.engine.jit import U, fragment, kernel
 from lab2048.engine.packed import GOLDEN, count, max_rank, potential, slide, smallest, table
-from lab2048.engine.packed import Table as Slides
 from lab2048.game import Game, Rules
 from lab2048.game.notation import checked_threads
 from lab2048.players.player import Player

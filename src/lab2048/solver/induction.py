@@ -19,18 +19,18 @@ from functools import cache, partial
 
 import numpy as np
 
-from lab2048.engine.arrays import Floats, Words
+from lab2048.engine.arrays import Floats, Halves, Words
 from lab2048.engine.jit import U, fragment, kernel, note
 from lab2048.engine.packed import all_cells, count, occupied, potential, smallest
 from lab2048.solver.enumeration import Mover
 from lab2048.solver.keys import Index, cut, fill, find, region_shift
 from lab2048.solver.problem import Problem
-from lab2048.solver.successors import BLOCK, Sources, next_cells, open_block
+from lab2048.solver.successors import BLOCK, next_cells, open_block
 from lab2048.solver.threads import WorkerThreads
 
 
 @fragment
-def add_up(total: Floats, sources: Sources, found: Floats, size: int, weight: float) -> None:
+def add_up(total: Floats, sources: Halves, found: Floats, size: int, weight: float) -> None:
     """Add to each afterstate's total the values that were found, or take the least of them.
 
     `weight` is the chance of the tile that spawned, or negative for the worst case.
@@ -117,7 +117,7 @@ def value_states_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
     def value_states(
         keys: Words,
         edges: Words,
-        sources: Sources,
+        sources: Halves,
         afters: Words,
         rule: Floats,
         out: Floats,
@@ -181,7 +181,7 @@ class Induction:
         values, after_values = np.empty(len(states)), np.empty(len(afters))
         two, four, index = self._two.words, self._four.words, self._afters.words
 
-        def afters_and_moves(part: int) -> tuple[Words, Sources]:
+        def afters_and_moves(part: int) -> tuple[Words, Halves]:
             lot, out = after_lots[part], after_values[_place(after_lots, part)]
             check_all_found(
                 self._value_afters(lot, two, four, self._rule, out, index, after_begins[part])

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Words
+from lab2048.engine.arrays import Counts, Words
 from lab2048.solver.table_files import (
     BLOCK_HEAD,
     BLOCK_KEYS,
@@ -161,7 +160,7 @@ class PackedAfters:
         upper = np.repeat(np.arange(len(counts), dtype=np.uint64) << np.uint64(32), counts)
         return np.asarray(upper | lower, np.uint64)
 
-    def some(self, places: NDArray[np.int64]) -> Words:
+    def some(self, places: Counts) -> Words:
         """The keys at some places."""
         upper = np.searchsorted(self._starts, places, "right").astype(np.uint64) - np.uint64(1)
         return np.asarray(upper << np.uint64(32) | self._lower[places], np.uint64)

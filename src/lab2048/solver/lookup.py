@@ -10,21 +10,16 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Floats, Words
+from lab2048.engine.arrays import Counts, Floats, Halves, Slides, Words
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import Table as Slides
 from lab2048.engine.packed import age, all_cells, count, occupied, potential, slide, smallest
 from lab2048.solver.keys import REGIONS, region_shift
 from lab2048.solver.successors import BLOCK, next_cells, open_block
 
-Starts = NDArray[np.uint32]
-Ages = NDArray[np.int64]
-
 
 @kernel("void(uint64[::1], uint64, uint32[::1])")
-def find_starts(keys: Words, shift: U, starts: Starts) -> None:
+def find_starts(keys: Words, shift: U, starts: Halves) -> None:
     """Fill in where each region of sorted keys begins."""
     region = U(0)
     for i in range(U(len(keys))):
@@ -37,7 +32,7 @@ def find_starts(keys: Words, shift: U, starts: Starts) -> None:
 
 
 @fragment
-def value_of(key: U, shift: U, keys: Words, starts: Starts, values: Floats) -> float:
+def value_of(key: U, shift: U, keys: Words, starts: Halves, values: Floats) -> float:
     """The value of a key; NaN if it is not in the layer. The values may also be of float32."""
     region = key >> shift
     low, size = U(starts[region]), U(starts[region + U(1)]) - U(starts[region])
@@ -55,7 +50,7 @@ def canonical_kernel(rows: int, cols: int) -> Callable[..., None]:
     """The kernel that prepares boards of one shape for being looked up."""
 
     @kernel("void(uint64[::1], uint64[::1], int64[::1])")
-    def prepare(boards: Words, keys: Words, ages: Ages) -> None:
+    def prepare(boards: Words, keys: Words, ages: Counts) -> None:
         """Write the canonical form of each board, and its age."""
         for i in range(U(len(boards))):
             keys[i] = smallest(boards[i], rows, cols)
@@ -70,7 +65,7 @@ def values_kernel(kind: str) -> Callable[..., None]:
 
     @kernel(f"void(uint64[::1], uint64, uint64[::1], uint32[::1], {kind}[::1], float64[::1])")
     def values_of(
-        wanted: Words, shift: U, keys: Words, starts: Starts, values: Floats, out: Floats
+        wanted: Words, shift: U, keys: Words, starts: Halves, values: Floats, out: Floats
     ) -> None:
         """Write the value of each key that is wanted."""
         for i in range(len(wanted)):
@@ -113,7 +108,7 @@ def spawned_kernel(rows: int, cols: int, kind: str) -> Callable[..., None]:
         rank: U,
         weight: float,
         keys: Words,
-        starts: Starts,
+        starts: Halves,
         values: Floats,
         out: Floats,
     ) -> None:

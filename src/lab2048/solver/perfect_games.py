@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.arrays import Counts, Floats, Slides, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import GOLDEN, age, game_key, mix, slide, spawn, start_board
-from lab2048.engine.packed import Table as Slides
 from lab2048.engine.packed import table as slides
 from lab2048.game import randomness
 from lab2048.solver.table import Table

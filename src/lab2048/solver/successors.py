@@ -15,13 +15,11 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Words
+from lab2048.engine.arrays import Halves, Pairs, Words
 from lab2048.engine.jit import U, fragment, kernel
 from lab2048.engine.packed import (
     CELLS,
-    Pairs,
     all_cells,
     occupied,
     pairs,
@@ -29,8 +27,6 @@ from lab2048.engine.packed import (
     smallest,
     transpose,
 )
-
-Sources = NDArray[np.uint32]
 
 BLOCK = 256
 TAG = U(56)
@@ -70,7 +66,7 @@ def all_moves(
     across: Pairs,
     down: Pairs,
     edges: Words,
-    sources: Sources,
+    sources: Halves,
     rows: int,
     cols: int,
 ) -> int:
@@ -118,7 +114,7 @@ def moves_kernel(rows: int, cols: int) -> Callable[..., int]:
         "uint64[::1], uint32[::1])"
     )
     def moves(
-        keys: Words, stop: U, across: Pairs, down: Pairs, edges: Words, sources: Sources
+        keys: Words, stop: U, across: Pairs, down: Pairs, edges: Words, sources: Halves
     ) -> int:
         return all_moves(keys, stop, across, down, edges, sources, rows, cols)
 
@@ -140,7 +136,7 @@ def open_block(
 
 
 @fragment
-def next_cells(boards: Words, empty: Words, sources: Sources, size: int) -> int:
+def next_cells(boards: Words, empty: Words, sources: Halves, size: int) -> int:
     """Strike the lowest empty cell from every mask; the boards that have another, and how many."""
     left = 0
     for i in range(size):

@@ -12,15 +12,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Floats
+from lab2048.engine.arrays import Flags, Floats
 from lab2048.game import Rules
 from lab2048.game.notation import checked_threads
 from lab2048.solver.objective import Score
 from lab2048.solver.perfect_games import perfect_games
 from lab2048.solver.problem import Problem
-from lab2048.solver.survey_walk import MOMENTS, Matrix, Visited, Walk, ends_of
+from lab2048.solver.survey_walk import MOMENTS, Visited, Walk, ends_of
 from lab2048.solver.table import Table
 from lab2048.solver.table_files import TableError
 from lab2048.solver.tables import solve
@@ -146,7 +145,7 @@ class Tally:
         if self._walk.exact:
             self._add_moves(layer, gap, margin, legal, choice)
 
-    def _add_ends(self, layer: Visited, over: NDArray[np.bool_]) -> None:
+    def _add_ends(self, layer: Visited, over: Flags) -> None:
         """Count the games that end in a layer."""
         keys, chances = layer.keys[over], layer.chances[over]
         scores, ranks = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
@@ -161,8 +160,8 @@ class Tally:
         layer: Visited,
         gap: Floats,
         margin: Floats,
-        legal: NDArray[np.bool_],
-        choice: NDArray[np.bool_],
+        legal: Flags,
+        choice: Flags,
     ) -> None:
         """Count the states of a layer by the number of their move."""
         visited = np.flatnonzero(layer.chances[:, 0])
@@ -192,7 +191,7 @@ class Tally:
         )
 
 
-def _moments(numbers: Floats, factor: float, chances: Matrix) -> Floats:
+def _moments(numbers: Floats, factor: float, chances: Floats) -> Floats:
     """Chance, first and second moment of numbers less a factor times the number of fours."""
     chance, first, second = chances[:, 0], chances[:, 1], chances[:, 2]
     return np.array(

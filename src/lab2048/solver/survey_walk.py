@@ -19,20 +19,17 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.arrays import Counts, Floats, Halves, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import all_cells, count, max_rank, occupied, potential, smallest
 from lab2048.solver.enumeration import Mover, afterstates
 from lab2048.solver.induction import divided, value_afters_kernel
 from lab2048.solver.keys import Index, below, fill, find, region_shift
-from lab2048.solver.successors import BLOCK, Sources
+from lab2048.solver.successors import BLOCK
 from lab2048.solver.table import Table
 from lab2048.solver.table_files import TableError, age_of
 from lab2048.solver.threads import WorkerThreads
-
-Matrix = NDArray[np.float64]
 
 DEVIATIONS = 8
 """How many standard deviations of the number of fours the columns go to either side."""
@@ -53,10 +50,10 @@ def judge_kernel(rows: int, cols: int) -> Callable[..., int]:
     def judge(
         keys: Words,
         edges: Words,
-        sources: Sources,
+        sources: Halves,
         afters: Words,
         tolerance: Floats,
-        judged: Matrix,
+        judged: Floats,
         shares: Floats,
     ) -> int:
         """Write for each state A of its best, second best and worst move, and how many are best.
@@ -97,7 +94,7 @@ def judge_kernel(rows: int, cols: int) -> Callable[..., int]:
     "void(uint64[::1], uint32[::1], float64[::1], float64[:, ::1], uint64[::1], float64[:, ::1])"
 )
 def pass_on(
-    edges: Words, sources: Sources, shares: Floats, chances: Matrix, afters: Words, out: Matrix
+    edges: Words, sources: Halves, shares: Floats, chances: Floats, afters: Words, out: Floats
 ) -> None:
     """Add the chances of states to the afterstates of their best moves."""
     for i in range(len(edges)):
@@ -114,7 +111,7 @@ def spawn_on_kernel(rows: int, cols: int) -> Callable[..., None]:
 
     @kernel("void(uint64[::1], float64[:, ::1], uint64, float64, uint64[::1], float64[:, ::1])")
     def spawn_on(
-        afters: Words, chances: Matrix, rank: U, weight: float, states: Words, out: Matrix
+        afters: Words, chances: Floats, rank: U, weight: float, states: Words, out: Floats
     ) -> None:
         """Add the chances of afterstates, times a weight, to the states that a tile makes."""
         for i in range(len(afters)):
@@ -168,7 +165,7 @@ class Columns:
         step = 2 + 2 * self._p4
         return self._p4 * age / step, math.sqrt(4 * self._p4 * (1 - self._p4) * age / step**3)
 
-    def moved(self, chances: Matrix, age: int, fours: int) -> Matrix:
+    def moved(self, chances: Floats, age: int, fours: int) -> Floats:
         """Chances at an age as columns of the next one, `fours` (0 or 1) spawned on the way."""
         older = age + 2 + 2 * fours
         out = np.zeros((len(chances), self.width(older)))
@@ -189,9 +186,9 @@ class Visited(NamedTuple):
 
     age: int
     keys: Words
-    chances: Matrix
+    chances: Floats
     """The columns of each state."""
-    judged: Matrix
+    judged: Floats
     """A of the best, second best and worst move, and how many are best."""
     options: Counts
     """How many moves are legal."""
@@ -214,7 +211,7 @@ class Walk:
         self._afters = Index(rules.cells)
         self._indexes: dict[int, Index] = {}
         self._keys: dict[int, Words] = {}
-        self._chances: dict[int, Matrix] = {}
+        self._chances: dict[int, Floats] = {}
         for _, chance, board in table.problem.starts():
             layer, fours = (board.age - 4) // 2, sum(rank == 2 for rank in board.ranks)
             row = self._chances_of(layer)[np.searchsorted(self._keys_of(layer), U(board.packed))]
@@ -239,7 +236,7 @@ class Walk:
             self._indexes[layer] = index
         return self._indexes[layer]
 
-    def _chances_of(self, layer: int) -> Matrix:
+    def _chances_of(self, layer: int) -> Floats:
         """The chances of a layer's states, as far as they have been added up."""
         if layer not in self._chances:
             width = self.columns.width(age_of(layer))
@@ -289,14 +286,14 @@ class Walk:
 
         self.threads.run([partial(value, part) for part in range(len(lots))])
 
-    def _judge_lot(self, keys: Words, edges: Words, sources: Sources, judged: Matrix) -> Floats:
+    def _judge_lot(self, keys: Words, edges: Words, sources: Halves, judged: Floats) -> Floats:
         """Compare the moves of some states; the shares of their moves."""
         shares = np.empty(len(edges))
         slack = np.array(self.table.slack)
         _check(self._judge(keys, edges, sources, self._afters.words, slack, judged, shares))
         return shares
 
-    def _spawn(self, layer: int, afters: Words, carried: Matrix) -> None:
+    def _spawn(self, layer: int, afters: Words, carried: Floats) -> None:
         """Carry the chances of afterstates on to the next two layers."""
         visited = np.flatnonzero(carried[:, 0])
         afters, carried, age = afters[visited], carried[visited], age_of(layer)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lab2048.engine.arrays import Bytes
 from lab2048.solver.table_files import (
     BLOCK_KEYS,
     KINDS,
@@ -95,7 +96,7 @@ class ValueFile:
             raise self._damaged(layer, "the file ends too early")
         return found
 
-    def _numbers(self, layer: int, stored: NDArray[np.uint8]) -> NDArray[Any]:
+    def _numbers(self, layer: int, stored: Bytes) -> NDArray[Any]:
         """Values, or a `TableError` if some never were, though their checksum is right."""
         values = stored.view(self._kind)
         if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):

@@ -35,6 +35,7 @@ import numba
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import COUNTS, FLOATS, SINGLE_ROWS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Ints, Singles, Words
 from lab2048.engine.jit import U, fragment, kernel
 from lab2048.engine.packed import GOLDEN, ON_IMAGE, count, drawn_tile, mix
@@ -120,7 +121,6 @@ def new_forest(trees: int, simulations: int, cells: int) -> Forest:
     return Forest(found, np.zeros(trees, np.uint64), *numbers)
 
 
-WORDS, COUNTS, FLOATS = types.uint64[::1], types.int64[::1], types.float64[::1]
 FOREST = numba.typeof(new_forest(1, 1, 4))
 TREE = numba.typeof(Tree(*(array[0] for array in new_forest(1, 1, 4).trees)))
 PutNode = Callable[[U, float, Any, Any], int]
@@ -348,7 +348,7 @@ def grow_kernel(board: Steps, put_node: PutNode) -> Callable[..., int]:
     return grow
 
 
-@kernel(types.void(COUNTS, COUNTS, types.float32[:, ::1], types.float32[:, ::1], FLOATS, FOREST))
+@kernel(types.void(COUNTS, COUNTS, SINGLE_ROWS, SINGLE_ROWS, FLOATS, FOREST))
 def settle(
     owners: Counts, which: Counts, logits: Singles, worths: Singles, settings: Floats, forest: Any
 ) -> None:

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import SINGLES
 from lab2048.engine.arrays import Singles, Words
 from lab2048.engine.intrinsics import HAS_EXTRACT, extract_bits
 from lab2048.engine.jit import U, kernel
@@ -178,7 +179,7 @@ def _sorted(text: str) -> str:
 Place = Callable[[U, int], U]
 Value = Callable[[U, int, Weights], float]
 
-WEIGHTS = types.float32[::1]
+WEIGHTS = SINGLES
 
 
 class NetworkKernels(NamedTuple):

@@ -22,6 +22,7 @@ import numba
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import BYTE_ROWS, COUNT_ROWS, FLOAT_ROWS, FLOATS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Bytes, Counts, Floats, Slides, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import (
@@ -107,7 +108,7 @@ BestMove = Callable[[U, Any, float], tuple[U, U, U]]
 def make_moves_kernel(rows: int, cols: int) -> MakeMoves:
     """The kernel that makes all moves of a state."""
 
-    @kernel(types.void(types.uint64, JUDGE, types.uint64[::1], types.float64[::1]), lean=True)
+    @kernel(types.void(types.uint64, JUDGE, WORDS, FLOATS), lean=True)
     def make_moves(state: U, by: Any, afters: Words, gains: Floats) -> None:
         """Write the afterstate of each direction, 0 if it is illegal, and the reward."""
         up, right, low, left, down, across = four_moves(state, by, rows, cols)
@@ -151,7 +152,7 @@ def worth_of_states_kernel(net: NetworkKernels) -> Worth:
 def best_moves_kernel(rows: int, cols: int, worth: Worth) -> BestMoves:
     """The kernel that makes the last move of a search."""
 
-    @kernel(types.void(types.uint64[:, ::1], types.int64, JUDGE, types.float64[:, ::1]), lean=True)
+    @kernel(types.void(WORD_ROWS, types.int64, JUDGE, FLOAT_ROWS), lean=True)
     def best_moves(lanes: Words, filled: int, by: Any, best: Floats) -> None:
         """The best Q of a single move on the board of every lane."""
         for j in range(filled):
@@ -175,7 +176,7 @@ def q_values_kernel(network: Network) -> Callable[..., None]:
     rows, cols = network.rows, network.cols
     value = network_kernels(network, 1, True).value
 
-    @kernel(types.void(types.uint64[::1], JUDGE, types.float64[:, ::1]), lean=True)
+    @kernel(types.void(WORDS, JUDGE, FLOAT_ROWS), lean=True)
     def q_values(states: Words, by: Any, out: Floats) -> None:
         """Q of every direction of every state; NaN if it is illegal."""
         for i in range(len(states)):
@@ -248,7 +249,7 @@ def games_kernel(network: Network, rule: str) -> Callable[..., None]:
     best_move = best_move_kernel(rows, cols, worth_kernel(network, rule))
 
     @kernel(
-        types.void(types.uint64[:, ::1], JUDGE, PLAYING, types.uint8[:, ::1], types.int64[:, ::1]),
+        types.void(WORD_ROWS, JUDGE, PLAYING, BYTE_ROWS, COUNT_ROWS),
         lean=True,
     )
     def play_on(state: Words, by: Any, game: Any, moves: Bytes, results: Counts) -> None:

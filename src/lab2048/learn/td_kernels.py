@@ -27,6 +27,7 @@ import numba
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import COUNT_ROWS, COUNTS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.batch import CHOICE, CHOICES
 from lab2048.engine.intrinsics import coherent_step
@@ -392,7 +393,7 @@ def learn_game_kernel(rows: int, cols: int, rule: str, backward: bool, parts: Pa
     choose, explore, make_move, correct, learn_back = parts
 
     @kernel(
-        types.void(types.uint64, LINES, SPAWNING, LESSON, WEIGHTS, TRAIL, types.int64[::1]),
+        types.void(types.uint64, LINES, SPAWNING, LESSON, WEIGHTS, TRAIL, COUNTS),
         lean=True,
     )
     def learn_game(
@@ -431,7 +432,7 @@ def learn_games_kernel(learn_game: LearnGame) -> Callable[..., None]:
     """The kernel that plays games and learns from each."""
 
     @kernel(
-        types.void(types.uint64[::1], LINES, SPAWNING, LESSON, WEIGHTS, TRAIL, types.int64[:, ::1]),
+        types.void(WORDS, LINES, SPAWNING, LESSON, WEIGHTS, TRAIL, COUNT_ROWS),
         lean=True,
     )
     def learn_games(

@@ -18,6 +18,7 @@ import numba
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import COUNTS, FLOAT_ROWS, FLOATS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.jit import U, fragment, kernel
 from lab2048.engine.packed import OVERFLOW, count, mix, reward_rows, slide_both, transpose
@@ -69,7 +70,6 @@ def new_memory(depth: int) -> Memory:
     )
 
 
-WORDS, FLOATS, COUNTS = types.uint64[::1], types.float64[::1], types.int64[::1]
 MEMORY = numba.typeof(new_memory(1))
 
 TrySlides = Callable[[Words, Words, Any, Words, Floats], None]
@@ -109,7 +109,7 @@ def best_moves_kernel(step: Steps, evaluate: Evaluate) -> BestMoves:
     try_slides = try_slides_kernel(step, evaluate, False)
     try_turned = try_slides_kernel(step, evaluate, True)
 
-    @kernel(types.void(types.uint64[:, ::1], types.int64, step.by, types.float64[:, ::1]))
+    @kernel(types.void(WORD_ROWS, types.int64, step.by, FLOAT_ROWS))
     def best_moves(lanes: Words, filled: int, by: Any, best: Floats) -> None:
         """Write the best Q of a single move on the board of every lane.
 
@@ -383,7 +383,7 @@ def search_kernel(step: Steps, best_moves: BestMoves) -> RootValues:
     make_moves, worth = step.make_moves, step.worth
     values_of = values_of_kernel(step, last_values_kernel(step, best_moves))
 
-    @kernel(types.void(WORDS, types.int64, step.by, SPAWNING, MEMORY, types.float64[:, ::1]))
+    @kernel(types.void(WORDS, types.int64, step.by, SPAWNING, MEMORY, FLOAT_ROWS))
     def root_values(
         states: Words, depth: int, by: Any, spawns: Any, memory: Any, out: Floats
     ) -> None:

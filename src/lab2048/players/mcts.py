@@ -30,6 +30,7 @@ import numba
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import FLOAT_ROWS, FLOATS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Ints, Words
 from lab2048.engine.batch import CHOICE, CHOICES
 from lab2048.engine.jit import U, fragment, kernel
@@ -97,7 +98,7 @@ def new_tree(simulations: int) -> Tree:
     )
 
 
-WORDS, FLOATS, TREE = types.uint64[::1], types.float64[::1], numba.typeof(new_tree(1))
+TREE = numba.typeof(new_tree(1))
 RandomAfter = Callable[[U, U, Any, Words, Floats], U]
 PlayOut = Callable[[U, U, Any, Any], float]
 AddNode = Callable[[U, U, Any, Any, Any, Floats], None]
@@ -283,7 +284,7 @@ def search_kernel(rows: int, cols: int, evaluate: Evaluate) -> Callable[..., Non
     add_node = add_node_kernel(step)
     descend = descend_kernel(step, add_node)
 
-    @kernel(types.void(WORDS, WORDS, step.by, SPAWNING, FLOATS, TREE, types.float64[:, ::1]))
+    @kernel(types.void(WORDS, WORDS, step.by, SPAWNING, FLOATS, TREE, FLOAT_ROWS))
     def search(
         states: Words, words: Words, by: Any, spawns: Any, settings: Floats, tree: Any, out: Floats
     ) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import FLOAT_ROWS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.players.heuristics import (
@@ -40,13 +41,12 @@ from lab2048.players.time_limit import check_time
 DEEPEST = 12
 
 Worst = Callable[[U, int, float, float, Any, Any, Words, Floats], float]
-AFTERS, GAINS = types.uint64[:, ::1], types.float64[:, ::1]
 
 
 def _value_type(step: Steps) -> Any:
     """The signature of what values afterstates."""
-    number = types.float64
-    return number(types.uint64, types.int64, number, number, step.by, SPAWNING, AFTERS, GAINS)
+    number, work = types.float64, (WORD_ROWS, FLOAT_ROWS)
+    return number(types.uint64, types.int64, number, number, step.by, SPAWNING, *work)
 
 
 def worst_kernel(step: Steps) -> Worst:
@@ -159,7 +159,7 @@ def root_kernel(step: Steps, worst: Worst) -> Callable[..., None]:
     """The kernel that searches, for what values afterstates."""
     make_moves = step.make_moves
 
-    @kernel(types.void(types.uint64[::1], types.int64, types.boolean, step.by, SPAWNING, GAINS))
+    @kernel(types.void(WORDS, types.int64, types.boolean, step.by, SPAWNING, FLOAT_ROWS))
     def root_values(
         states: Words, depth: int, prune: bool, by: Any, spawns: Any, out: Floats
     ) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import FLOAT_ROWS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Floats, Words
 from lab2048.engine.batch import games_kernel
 from lab2048.engine.jit import U, kernel
@@ -26,7 +27,6 @@ from lab2048.players.player import Player, option, ties_option
 from lab2048.players.search_step import steps
 from lab2048.players.time_limit import check_time, stop_flag
 
-WORDS = types.uint64[::1]
 BACKUPS = ("score", "max", "sum")
 TOGETHER = 4096
 """About so many games are played in one go."""
@@ -38,11 +38,7 @@ def boards_kernel(rows: int, cols: int) -> Callable[..., int]:
     board = steps(rows, cols)
     make_moves = board.make_moves
 
-    @kernel(
-        types.int64(
-            WORDS, WORDS, types.int64, WORDS, board.by, types.float64[:, ::1], types.uint64[:, ::1]
-        )
-    )
+    @kernel(types.int64(WORDS, WORDS, types.int64, WORDS, board.by, FLOAT_ROWS, WORD_ROWS))
     def first_boards(
         states: Words, words: Words, rollouts: int, four: Words, by: Any, out: Floats, games: Words
     ) -> int:

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import FLOATS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import (
@@ -79,7 +80,7 @@ class Steps(NamedTuple):
 def make_moves_kernel(rows: int, cols: int, by: Any) -> MakeMoves:
     """The kernel that makes all moves of a state."""
 
-    @kernel(types.void(types.uint64, by, types.uint64[::1], types.float64[::1]), lean=True)
+    @kernel(types.void(types.uint64, by, WORDS, FLOATS), lean=True)
     def make_moves(state: U, by: Any, afters: Words, gains: Floats) -> None:
         """Write the afterstate of each direction, 0 if it is illegal, and what the move gains.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import FLOAT_ROWS, WORDS
 from lab2048.engine.arrays import Floats, Words
 from lab2048.engine.batch import CHOICES
 from lab2048.engine.jit import U, kernel
@@ -38,7 +39,7 @@ def gains_kernel(rows: int, cols: int) -> Callable[..., None]:
     board = steps(rows, cols)
     make_moves = board.make_moves
 
-    @kernel(types.void(types.uint64[::1], board.by, types.float64[:, ::1]))
+    @kernel(types.void(WORDS, board.by, FLOAT_ROWS))
     def move_gains(states: Words, by: Any, out: Floats) -> None:
         """Write what each move gains; NaN if it is illegal."""
         moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)

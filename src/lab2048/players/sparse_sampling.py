@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import FLOAT_ROWS, FLOATS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Floats, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import GOLDEN, count, mix, spawn
@@ -30,8 +31,7 @@ from lab2048.players.time_limit import check_time
 SAMPLES, GAMMA, DEAD = range(3)
 
 Sampled = Callable[[U, int, Any, Any, Floats, Any], float]
-WORDS, FLOATS, GRID = types.uint64[::1], types.float64[::1], types.float64[:, ::1]
-WORK = types.Tuple((types.uint64[:, ::1], GRID, WORDS))
+WORK = types.Tuple((WORD_ROWS, FLOAT_ROWS, WORDS))
 
 
 def sampled_kernel(step: Steps) -> Sampled:
@@ -78,7 +78,7 @@ def root_kernel(step: Steps, sampled: Sampled) -> Callable[..., None]:
     """The kernel that searches, for what values afterstates."""
     make_moves = step.make_moves
 
-    @kernel(types.void(WORDS, WORDS, types.int64, step.by, SPAWNING, FLOATS, GRID))
+    @kernel(types.void(WORDS, WORDS, types.int64, step.by, SPAWNING, FLOATS, FLOAT_ROWS))
     def root_values(
         states: Words, words: Words, depth: int, by: Any, spawns: Any, settings: Floats, out: Floats
     ) -> None:

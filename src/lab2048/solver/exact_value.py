@@ -26,6 +26,7 @@ import numba
 import numpy as np
 from numba import types
 
+from lab2048.engine.array_types import FLOAT_ROWS, FLOATS, SLIDES, WORDS
 from lab2048.engine.arrays import Counts, Floats, Slides, Words
 from lab2048.engine.jit import U, fragment, kernel
 from lab2048.engine.packed import GOLDEN, count, max_rank, potential, slide, smallest, table
@@ -83,7 +84,6 @@ def new_crowd(boards: int) -> Crowd:
     return Crowd(np.zeros(2 * slots, np.uint64), np.zeros(1, np.int64))
 
 
-WORDS, FLOATS, SLIDES = types.uint64[::1], types.float64[::1], types.uint32[::1]
 CROWD, EDGES = numba.typeof(new_crowd(1)), numba.typeof(new_edges(1))
 
 
@@ -100,7 +100,7 @@ def deal(keys: Words, masses: Floats, size: int, edges: Any) -> None:
 def move_on_kernel(rows: int, cols: int, symmetric: bool) -> Callable[..., None]:
     """The kernel that carries probabilities from states to afterstates."""
 
-    @kernel(types.void(WORDS, FLOATS, types.float64[:, ::1], SLIDES, SLIDES, EDGES, FLOATS))
+    @kernel(types.void(WORDS, FLOATS, FLOAT_ROWS, SLIDES, SLIDES, EDGES, FLOATS))
     def move_on(
         states: Words,
         masses: Floats,

@@ -157,9 +157,10 @@ def test_sums_and_masks_agree_with_the_naive_game(grid):
     assert board.age(packed) == naive.age(grid)
     assert board.max_rank(packed) == max(tile.bit_length() - 1 if tile else 0 for tile in tiles)
     assert board.potential(packed, rows * cols) == sum(t * (t.bit_length() - 2) for t in tiles if t)
-    empty = ~board.occupied(packed) & board.all_cells(rows, cols)
+    empty = board.empty_cells(packed, rows, cols)
     cells = [cell for cell, tile in enumerate(tiles) if tile == 0]
     assert int(empty) == sum(1 << 4 * cell for cell in cells)
+    assert int(board.lowest_cell(empty)) == (1 << 4 * cells[0] if cells else 0)
     if 0 < len(cells) < 16:
         assert int(board.count(empty)) == len(cells)
         assert [int(board.select(empty, U(k))) for k in range(len(cells))] == cells

@@ -21,14 +21,13 @@ from lab2048.engine.packed import (
     OVERFLOW,
     PLAYER,
     age,
-    all_cells,
     bounded,
     count,
+    empty_cells,
     game_key,
     legal,
     max_rank,
     mix,
-    occupied,
     potential,
     rank_at,
     reward_rows,
@@ -140,7 +139,7 @@ def spawn_tiles(
     for j in range(LANES):
         words[j] += GOLDEN
         word = mix(words[j])
-        empty = ~occupied(after[j]) & all_cells(rows, cols)
+        empty = empty_cells(after[j], rows, cols)
         product = (word >> U(32)) * count(empty)
         low = word & LOW_HALF
         four = U(low < threshold)
@@ -158,7 +157,7 @@ def mend_spawns(
 ) -> None:
     """The spawns again, with words replaced where they must be."""
     for j in range(LANES):
-        if ~occupied(after[j]) & all_cells(rows, cols):
+        if empty_cells(after[j], rows, cols):
             word = mix(words[j])
             boards[j], rank = spawn(after[j], word, four, rows, cols)
             fours[j] += (rank - U(1)) - U((word & LOW_HALF) < four[0])

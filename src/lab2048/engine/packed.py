@@ -98,6 +98,18 @@ def all_cells(rows: int, cols: int) -> U:
     return CELLS >> U(64 - 4 * rows * cols)
 
 
+@inline("uint64(uint64, int64, int64)")
+def empty_cells(board: U, rows: int, cols: int) -> U:
+    """The mask of the cells that hold no tile."""
+    return ~occupied(board) & all_cells(rows, cols)
+
+
+@inline("uint64(uint64)")
+def lowest_cell(mask: U) -> U:
+    """The mask of a mask's first cell alone; 0 of an empty mask."""
+    return mask & (U(0) - mask)
+
+
 @inline("uint64(uint64)")
 def count(mask: U) -> U:
     """How many cells a mask has, for masks of at most 15."""
@@ -485,7 +497,7 @@ def spawn(after: U, word: U, four: Words, rows: int, cols: int) -> tuple[U, U]:
         cell, word = bounded(word, U(rows * cols))
         rank = drawn_rank(word, four)
     else:
-        cell, rank = drawn_tile(~occupied(after) & all_cells(rows, cols), word, four)
+        cell, rank = drawn_tile(empty_cells(after, rows, cols), word, four)
     return after | (rank << (cell * U(4))), rank
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from lab2048.engine.arrays import Counts, Floats, Ints, Slides, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import (
-    all_cells,
     count,
+    empty_cells,
     image_of,
-    occupied,
+    lowest_cell,
     rank_at,
     slide,
     table,
@@ -103,10 +103,10 @@ def write_spawns(
     """Write all states that can follow afterstates, the chance of each, and what it follows."""
     found = 0
     for i in range(len(afters)):
-        empty = ~occupied(afters[i]) & all_cells(rows, cols)
+        empty = empty_cells(afters[i], rows, cols)
         cells = np.float64(count(empty))
         while empty:
-            cell = empty & (U(0) - empty)
+            cell = lowest_cell(empty)
             for rank in range(1, 3):
                 out[found] = afters[i] | (cell * U(rank))
                 chances[found] = (p4 if rank == 2 else 1.0 - p4) / cells

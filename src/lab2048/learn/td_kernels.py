@@ -36,16 +36,16 @@ from lab2048.engine.packed import (
     GOLDEN,
     ON_IMAGE,
     PLAYER,
-    all_cells,
     bounded,
     count,
+    empty_cells,
     flip,
     legal,
     lines,
+    lowest_cell,
     max_rank,
     mirror,
     mix,
-    occupied,
     slide_lines,
     spawn,
     start_board,
@@ -326,10 +326,10 @@ def mean_state_kernel(net: NetworkKernels, spawns: Any, lesson: Any) -> MeanStat
     def mean_state(after: U, spawns: Any, lesson: Any, weights: Weights) -> float:
         """The mean value of the states that spawns lead to; of those without a move it is 0."""
         total = 0.0
-        cells = ~occupied(after) & all_cells(rows, cols)
+        cells = empty_cells(after, rows, cols)
         n = np.float64(count(cells))
         while cells:
-            tile = cells & (U(0) - cells)
+            tile = lowest_cell(cells)
             cells ^= tile
             for rank in range(1, 3):
                 state = after | (tile * U(rank))

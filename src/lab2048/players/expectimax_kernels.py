@@ -21,7 +21,15 @@ from numba import types
 from lab2048.engine.array_types import COUNTS, FLOAT_ROWS, FLOATS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import OVERFLOW, count, mix, reward_rows, slide_both, transpose
+from lab2048.engine.packed import (
+    OVERFLOW,
+    count,
+    lowest_cell,
+    mix,
+    reward_rows,
+    slide_both,
+    transpose,
+)
 from lab2048.players.heuristics import Evaluate, line_sums
 from lab2048.players.search_step import SPAWNING, Steps, steps
 
@@ -208,7 +216,7 @@ def last_values_kernel(step: Steps, best_moves: BestMoves) -> LastValues:
             n = np.float64(count(cells))
             two, four = spawns.two / n, spawns.four / n
             while cells:
-                tile = cells & (U(0) - cells)
+                tile = lowest_cell(cells)
                 cells ^= tile
                 if two > 0:
                     boards[filled], weights[filled], wanted[filled] = after | tile, two, i
@@ -267,7 +275,7 @@ def expand_kernel(step: Steps) -> Expand:
         cells = open_cells(after, spawns)
         edge = found = 0
         while cells:
-            tile = cells & (U(0) - cells)
+            tile = lowest_cell(cells)
             cells ^= tile
             for rank in range(1, 3):
                 make_moves(after | (tile * U(rank)), by, moved, gained)

@@ -25,6 +25,7 @@ from numba import types
 from lab2048.engine.array_types import FLOAT_ROWS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.jit import U, kernel
+from lab2048.engine.packed import lowest_cell
 from lab2048.players.heuristics import (
     DEFAULT,
     HEURISTICS,
@@ -73,7 +74,7 @@ def worst_kernel(step: Steps) -> Worst:
         least = np.inf
         cells = open_cells(after, spawns)
         while cells:
-            tile = cells & (U(0) - cells)
+            tile = lowest_cell(cells)
             cells ^= tile
             for rank in range(1, 3):
                 if (spawns.two if rank == 1 else spawns.four) == 0:
@@ -126,7 +127,7 @@ def worst_cell_kernel(step: Steps) -> Worst:
         least = np.inf
         cells = open_cells(after, spawns)
         while cells:
-            tile = cells & (U(0) - cells)
+            tile = lowest_cell(cells)
             cells ^= tile
             mean = 0.0
             for rank in range(1, 3):

@@ -19,9 +19,8 @@ from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import (
     OVERFLOW,
-    all_cells,
     count,
-    occupied,
+    empty_cells,
     pairs,
     reward_rows,
     slide_both,
@@ -110,7 +109,7 @@ def open_cells_kernel(rows: int, cols: int) -> OpenCells:
     @kernel(types.uint64(types.uint64, SPAWNING), lean=True)
     def open_cells(after: U, spawns: Any) -> U:
         """The mask of the empty cells that are looked at."""
-        empty = ~occupied(after) & all_cells(rows, cols)
+        empty = empty_cells(after, rows, cols)
         if spawns.cells == 0 or count(empty) <= U(spawns.cells):
             return empty
         chosen = U(0)

@@ -21,7 +21,7 @@ from numba import types
 from lab2048.engine.array_types import FLOAT_ROWS, FLOATS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Floats, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import GOLDEN, count, mix, spawn
+from lab2048.engine.packed import GOLDEN, count, lowest_cell, mix, spawn
 from lab2048.players.heuristics import HEURISTICS, Evaluate, evaluate_of, evaluator, identity_of
 from lab2048.players.player import Player, option, ties_option
 from lab2048.players.search_step import SPAWNING, Steps, spawning, steps
@@ -56,7 +56,7 @@ def sampled_kernel(step: Steps) -> Sampled:
                 state, _ = spawn(after, mix(words[0]), spawns.threshold, rows, cols)
             else:
                 weight = (spawns.four if turn & 1 else spawns.two) * 2 / turns
-                state = after | ((cells & (U(0) - cells)) << U(turn & 1))
+                state = after | (lowest_cell(cells) << U(turn & 1))
                 cells = cells & (cells - U(1)) if turn & 1 else cells
             if weight == 0:
                 continue

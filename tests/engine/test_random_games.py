@@ -10,6 +10,8 @@ import pytest
 from lab2048 import Board, Game, Rules, random_games
 from lab2048.engine import batch as lanes
 from lab2048.engine import random_games as bulk
+from lab2048.engine.jit import U
+from lab2048.engine.packed import CHOICES, nth_move
 from lab2048.game import random_move
 from lab2048.game import randomness as chance
 from tests import naive
@@ -159,8 +161,8 @@ def test_bad_arguments_are_refused():
 def test_the_choice_tables_list_the_moves_of_a_mask():
     for mask in range(16):
         moves = [d for d in range(4) if mask >> d & 1]
-        assert int(lanes.CHOICES[mask]) == len(moves)
-        assert [int(lanes.CHOICE[mask]) >> 8 * k & 255 for k in range(len(moves))] == moves
+        assert int(CHOICES[mask]) == len(moves)
+        assert [int(nth_move(U(mask), U(k))) for k in range(len(moves))] == moves
 
 
 if WITH_JIT:

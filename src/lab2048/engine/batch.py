@@ -16,6 +16,7 @@ import numpy as np
 from lab2048.engine.arrays import Bytes, Counts, Flags, Floats, Masks, Slides, Words
 from lab2048.engine.jit import U, inline, kernel
 from lab2048.engine.packed import (
+    CHOICES,
     GOLDEN,
     LOW_HALF,
     OVERFLOW,
@@ -28,6 +29,7 @@ from lab2048.engine.packed import (
     legal,
     max_rank,
     mix,
+    nth_move,
     potential,
     rank_at,
     reward_rows,
@@ -36,17 +38,12 @@ from lab2048.engine.packed import (
     spawn,
     start_board,
     transpose,
+    word_after_start,
 )
 
 LANES = 64
 ILLEGAL = -1
 """Stands in place of the reward of a move that was not legal."""
-
-_LEGAL = [[d for d in range(4) if mask >> d & 1] for mask in range(16)]
-CHOICES = np.array([len(moves) for moves in _LEGAL], np.uint64)
-"""How many moves a mask of legal moves has."""
-CHOICE = np.array([sum(d << 8 * k for k, d in enumerate(moves)) for moves in _LEGAL], np.uint64)
-"""The moves of a mask, one a byte."""
 
 
 # -- stages: each does one thing in every lane --------------------------------------------------
@@ -59,7 +56,7 @@ def choose_moves(masks: Words, words: Words, chosen: Words) -> U:
     for j in range(LANES):
         words[j] += GOLDEN
         product = (mix(words[j]) >> U(32)) * CHOICES[masks[j]]
-        chosen[j] = (CHOICE[masks[j]] >> ((product >> U(32)) << U(3))) & U(3)
+        chosen[j] = nth_move(masks[j], product >> U(32))
         rare |= U((product & LOW_HALF) < U(4))
     return rare
 
@@ -69,7 +66,7 @@ def mend_choices(masks: Words, words: Words, chosen: Words) -> None:
     """The moves again, with words replaced where they must be."""
     for j in range(LANES):
         k, _ = bounded(mix(words[j]), CHOICES[masks[j]])
-        chosen[j] = (CHOICE[masks[j]] >> (k << U(3))) & U(3)
+        chosen[j] = nth_move(masks[j], k)
 
 
 @inline("void(uint64[::1], uint64[::1], uint64[::1], int64, int64)")
@@ -185,7 +182,7 @@ def begin_game(lanes: Words, j: int, key: U, begin: U, four: Words, rows: int, c
     lanes[BOARD, j], lanes[FOURS, j], lanes[WORD, j] = begin, U(0), key
     if begin == U(0):
         lanes[BOARD, j], lanes[FOURS, j] = start_board(key, four, rows, cols)
-        lanes[WORD, j] = key + GOLDEN + GOLDEN
+        lanes[WORD, j] = word_after_start(key)
     lanes[OWN, j] = mix(key ^ PLAYER)
     lanes[MASK, j] = legal(lanes[BOARD, j], rows, cols)
 
@@ -329,6 +326,15 @@ def step_kernel(rows: int, cols: int) -> Callable[..., None]:
     return step
 
 
+@inline("void(uint64[:, ::1], int64, uint64, uint64[::1], int64, int64)")
+def begin_board(state: Words, j: int, key: U, four: Words, rows: int, cols: int) -> None:
+    """Put the start of the game `key` into a column of `state`: see `step`."""
+    board, _ = start_board(key, four, rows, cols)
+    state[0, j] = board
+    state[1, j] = word_after_start(key)
+    state[2, j] = legal(board, rows, cols)
+
+
 @kernel("void(uint64[:, ::1], boolean[::1], uint64[::1], uint64[::1], uint64[::1], int64, int64)")
 def restart(
     state: Words,
@@ -342,11 +348,7 @@ def restart(
     """Begin game `games[j]` of `seeds[j]` on every board asked for."""
     for j in range(which.size):
         if which[j]:
-            key = game_key(seeds[j], games[j])
-            board, _ = start_board(key, four, rows, cols)
-            state[0, j] = board
-            state[1, j] = key + GOLDEN + GOLDEN
-            state[2, j] = legal(board, rows, cols)
+            begin_board(state, j, game_key(seeds[j], games[j]), four, rows, cols)
 
 
 @kernel("void(int64[::1], int64[:, ::1], float64[::1], boolean[::1])")
@@ -384,10 +386,7 @@ def begin_games(state: Words, seed: U, games: Words, four: Words, rows: int, col
     """Begin games of a seed: boards, words of spawns, legal moves, and the player's own words."""
     for j in range(len(games)):
         key = game_key(seed, games[j])
-        board, _ = start_board(key, four, rows, cols)
-        state[0, j] = board
-        state[1, j] = key + GOLDEN + GOLDEN
-        state[2, j] = legal(board, rows, cols)
+        begin_board(state, j, key, four, rows, cols)
         state[3, j] = mix(key ^ PLAYER)
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from lab2048.engine.arrays import Pairs, Slides, Words
 from lab2048.engine.jit import IN_PYTHON, U, fragment, inline, kernel
-from lab2048.game import direction_on_image, randomness
+from lab2048.game import Rules, direction_on_image, randomness
 
 CELLS = U(0x1111_1111_1111_1111)
 BYTES = U(0x0101_0101_0101_0101)
@@ -157,6 +157,19 @@ def legal(board: U, rows: int, cols: int) -> U:
         | (U(down != U(0)) << U(2))
         | (U(left != U(0)) << U(3))
     )
+
+
+_LEGAL = [[d for d in range(4) if mask >> d & 1] for mask in range(16)]
+CHOICES = np.array([len(moves) for moves in _LEGAL], np.uint64)
+"""How many moves a mask of legal moves has."""
+CHOICE = np.array([sum(d << 8 * k for k, d in enumerate(moves)) for moves in _LEGAL], np.uint64)
+"""The moves of a mask, one a byte."""
+
+
+@inline("uint64(uint64, uint64)")
+def nth_move(mask: U, k: U) -> U:
+    """The move that is the k-th (from 0) of a mask of legal moves."""
+    return U((CHOICE[mask] >> (k << U(3))) & U(3))
 
 
 # -- slides ----------------------------------------------------------------------------------
@@ -467,6 +480,11 @@ def max_rank(board: U) -> np.int64:
 # -- spawns ----------------------------------------------------------------------------------
 
 
+def four_threshold(rules: Rules) -> Words:
+    """`randomness.four_threshold` as kernels take it: they call it `four`."""
+    return np.array(randomness.four_threshold(rules.p4), np.uint64)
+
+
 @inline("uint64(uint64, uint64[::1])")
 def drawn_rank(word: U, four: Words) -> U:
     """The rank that the rest of a word draws, when the cell is drawn."""
@@ -481,7 +499,7 @@ def drawn_rank(word: U, four: Words) -> U:
 def drawn_tile(cells: U, word: U, four: Words) -> tuple[U, U]:
     """The cell, one of a mask's 1 to 15, and the rank of the tile that a word draws.
 
-    `four` is `randomness.four_threshold`.
+    `four` is the `four_threshold` of the rules.
     """
     which, word = bounded(word, count(cells))
     return select(cells, which), drawn_rank(word, four)
@@ -501,9 +519,15 @@ def spawn(after: U, word: U, four: Words, rows: int, cols: int) -> tuple[U, U]:
     return after | (rank << (cell * U(4))), rank
 
 
+@inline("uint64(uint64)")
+def word_after_start(key: U) -> U:
+    """The word that a game goes on from: its first two have drawn the start."""
+    return key + GOLDEN + GOLDEN
+
+
 @kernel("Tuple((uint64, uint64))(uint64, uint64[::1], int64, int64)")
 def start_board(key: U, four: Words, rows: int, cols: int) -> tuple[U, U]:
     """The board that the game `key` starts with, and how many of its tiles are 4s."""
     board, first = spawn(U(0), mix(key + GOLDEN), four, rows, cols)
-    board, second = spawn(board, mix(key + GOLDEN + GOLDEN), four, rows, cols)
+    board, second = spawn(board, mix(word_after_start(key)), four, rows, cols)
     return board, first + second - U(2)

@@ -18,7 +18,7 @@ import numpy as np
 from lab2048.engine.arrays import Counts
 from lab2048.engine.batch import game_keys, games_kernel, summarise
 from lab2048.engine.jit import U
-from lab2048.engine.packed import table
+from lab2048.engine.packed import four_threshold, table
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, random_move, randomness
 from lab2048.game.notation import checked_threads
 
@@ -99,7 +99,7 @@ def _play_block(
     else:
         begin = U(start.packed if start is not None else 0)
         last, counts = np.empty(len(out), np.uint64), np.empty((len(out), 2), np.uint64)
-        four = np.array(randomness.four_threshold(rules.p4), np.uint64)
+        four = four_threshold(rules)
         play = games_kernel(rules.rows, rules.cols)
         keys, begins = np.empty(len(out), np.uint64), np.array([begin])
         game_keys(U(seed), U(first), keys)

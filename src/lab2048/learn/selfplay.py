@@ -17,8 +17,7 @@ from lab2048.data.batches import soft_shares
 from lab2048.engine.arrays import Counts, Flags, Floats, Singles, Words
 from lab2048.engine.batch import begin_games, next_words, step_kernel
 from lab2048.engine.jit import U
-from lab2048.engine.packed import ON_IMAGE, OVERFLOW, table
-from lab2048.game import randomness
+from lab2048.engine.packed import ON_IMAGE, OVERFLOW, four_threshold, table
 from lab2048.learn.batched_search import Found, Network, Searches
 from lab2048.learn.encoding import slid, spawns, upright
 from lab2048.learn.network_files import Tensors
@@ -67,7 +66,7 @@ class SelfPlay:
             backup=settings.backup,
         )
         self._step = step_kernel(rules.rows, rules.cols)
-        self._four = np.array(randomness.four_threshold(rules.p4), np.uint64)
+        self._four = four_threshold(rules)
         self._tables = table(rules.cols), table(rules.rows)
         self.state = np.zeros((4, games), np.uint64)  # as that of `lanes.begin_games`
         self.scores = np.zeros(games, np.int64)

@@ -29,10 +29,10 @@ from numba import types
 
 from lab2048.engine.array_types import COUNT_ROWS, COUNTS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
-from lab2048.engine.batch import CHOICE, CHOICES
 from lab2048.engine.intrinsics import coherent_step
 from lab2048.engine.jit import U, fragment, kernel
 from lab2048.engine.packed import (
+    CHOICES,
     GOLDEN,
     ON_IMAGE,
     PLAYER,
@@ -46,10 +46,12 @@ from lab2048.engine.packed import (
     max_rank,
     mirror,
     mix,
+    nth_move,
     slide_lines,
     spawn,
     start_board,
     transpose,
+    word_after_start,
 )
 from lab2048.game import Rules
 from lab2048.learn.ntuple import (
@@ -351,7 +353,7 @@ def explore_kernel(rows: int, cols: int) -> Explore:
             return best
         mask = legal(board, rows, cols)
         k, _ = bounded(mix(word), CHOICES[mask])
-        return int((CHOICE[mask] >> (k << U(3))) & U(3))
+        return int(nth_move(mask, k))
 
     return explore
 
@@ -401,7 +403,7 @@ def learn_game_kernel(rows: int, cols: int, rule: str, backward: bool, parts: Pa
     ) -> None:
         """Play the game `key` and learn from it; write its score, moves and largest rank."""
         board, _ = start_board(key, spawns.threshold, rows, cols)
-        word, own = key + GOLDEN + GOLDEN, mix(key ^ PLAYER)
+        word, own = word_after_start(key), mix(key ^ PLAYER)
         length, score = 0, np.int64(0)
         while True:
             move, after, gain, worth = choose(board, by, spawns, lesson, weights)

@@ -32,7 +32,7 @@ from lab2048.engine.arrays import Bytes, Counts, Flags, Slides, Words
 from lab2048.engine.batch import begin_games, next_words, step_kernel
 from lab2048.engine.intrinsics import lowest_bit
 from lab2048.engine.jit import U, kernel, kernel_digest
-from lab2048.engine.packed import GOLDEN, OVERFLOW, mix, slide, spawn, table
+from lab2048.engine.packed import GOLDEN, OVERFLOW, four_threshold, mix, slide, spawn, table
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, randomness
 from lab2048.game.notation import checked_threads
 from lab2048.game.record import Record
@@ -65,7 +65,7 @@ class OpenGames:
         rules = player.rules
         self.player, self.rules, self.seed = player, rules, seed
         self.step = step_kernel(rules.rows, rules.cols)
-        self.four = np.array(randomness.four_threshold(rules.p4), np.uint64)
+        self.four = four_threshold(rules)
         self.tables = table(rules.cols), table(rules.rows)
         self.state = np.zeros((4, 0), np.uint64)  # boards, words of spawns, legal moves, own words
         self.games = np.zeros(0, np.int64)
@@ -274,7 +274,7 @@ def trace(
 def retrace(rules: Rules, seed: int, game: Played) -> Traced:
     """The boards and spawns of a game that was played. Tiles above 32768 do not fit."""
     moves = np.frombuffer(game.moves, np.uint8).copy()
-    four = np.array(randomness.four_threshold(rules.p4), np.uint64)
+    four = four_threshold(rules)
     out = np.empty((2, len(moves) + 2), np.uint64)
     tables = table(rules.cols), table(rules.rows)
     key = U(randomness.game_key(seed, game.index))

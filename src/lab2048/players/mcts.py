@@ -32,9 +32,17 @@ from numba import types
 
 from lab2048.engine.array_types import FLOAT_ROWS, FLOATS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Ints, Words
-from lab2048.engine.batch import CHOICE, CHOICES
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import GOLDEN, bounded, drawn_tile, mix, potential, spawn
+from lab2048.engine.packed import (
+    CHOICES,
+    GOLDEN,
+    bounded,
+    drawn_tile,
+    mix,
+    nth_move,
+    potential,
+    spawn,
+)
 from lab2048.players.heuristics import (
     DEFAULT,
     HEURISTICS,
@@ -134,7 +142,7 @@ def random_after_kernel(step: Steps) -> RandomAfter:
         if mask == 0:
             return U(0)
         which, _ = bounded(word, CHOICES[mask])
-        return U(moved[(CHOICE[mask] >> (which << U(3))) & U(3)])
+        return U(moved[nth_move(U(mask), which)])
 
     return random_after
 

@@ -20,8 +20,17 @@ from lab2048.engine.array_types import FLOAT_ROWS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Floats, Words
 from lab2048.engine.batch import games_kernel
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import GOLDEN, age, game_key, max_rank, mix, potential, spawn, table
-from lab2048.game import randomness
+from lab2048.engine.packed import (
+    GOLDEN,
+    age,
+    four_threshold,
+    game_key,
+    max_rank,
+    mix,
+    potential,
+    spawn,
+    table,
+)
 from lab2048.players.heuristics import evaluator
 from lab2048.players.player import Player, option, ties_option
 from lab2048.players.search_step import steps
@@ -125,7 +134,7 @@ class MonteCarlo(Player):
         """The values of boards whose games are all played in one go."""
         rules, rollouts = self.rules, self.rollouts
         by = evaluator("zero", rules)
-        four = np.array(randomness.four_threshold(rules.p4), np.uint64)
+        four = four_threshold(rules)
         games = np.empty((2, 4 * rollouts * len(boards)), np.uint64)
         first_boards = boards_kernel(rules.rows, rules.cols)
         found = first_boards(boards, words, rollouts, four, by, out, games)

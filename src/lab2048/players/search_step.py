@@ -21,12 +21,13 @@ from lab2048.engine.packed import (
     OVERFLOW,
     count,
     empty_cells,
+    four_threshold,
     pairs,
     reward_rows,
     slide_both,
     transpose,
 )
-from lab2048.game import Rules, randomness
+from lab2048.game import Rules
 from lab2048.players.heuristics import Evaluate, Evaluator, line_sums, snake_order
 from lab2048.players.time_limit import Flag, stop_flag
 
@@ -42,7 +43,7 @@ class Spawning(NamedTuple):
     """The chance of a 2, and of a 4."""
     four: float
     threshold: Words
-    """`randomness.four_threshold`, where spawns are drawn."""
+    """`packed.four_threshold`, where spawns are drawn."""
     cutoff: float
     """What is less likely than this is not looked into; 0 if all is."""
     cells: int
@@ -55,9 +56,9 @@ class Spawning(NamedTuple):
 
 def spawning(rules: Rules, cutoff: float = 0.0, cells: int = 0) -> Spawning:
     """How tiles spawn by the rules."""
-    threshold = np.array(randomness.four_threshold(rules.p4), np.uint64)
+    two, four, threshold = 1 - rules.p4, rules.p4, four_threshold(rules)
     order = np.array(snake_order(rules), np.int64)
-    return Spawning(1 - rules.p4, rules.p4, threshold, float(cutoff), cells, order, stop_flag())
+    return Spawning(two, four, threshold, float(cutoff), cells, order, stop_flag())
 
 
 SPAWNING = numba.typeof(spawning(Rules(2, 2)))

@@ -12,9 +12,8 @@ from numba import types
 
 from lab2048.engine.array_types import FLOAT_ROWS, WORDS
 from lab2048.engine.arrays import Floats, Words
-from lab2048.engine.batch import CHOICES
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import legal
+from lab2048.engine.packed import CHOICES, legal
 from lab2048.players.heuristics import evaluator
 from lab2048.players.player import Player, ties_option
 from lab2048.players.search_step import steps

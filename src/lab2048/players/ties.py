@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lab2048.engine.arrays import Counts, Flags, Floats, Words
-from lab2048.engine.batch import CHOICE, CHOICES
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import bounded, legal
+from lab2048.engine.packed import CHOICES, bounded, legal, nth_move
 from lab2048.game import Rules
 
 
@@ -34,7 +33,7 @@ def pick_moves(values: Floats, words: Words, split: bool, tie: float, moves: Cou
         left = np.int64(0)
         if split and mask:
             left = np.int64(bounded(words[i], CHOICES[mask])[0])
-        moves[i] = -1 if mask == 0 else np.int64((CHOICE[mask] >> U(8 * left)) & U(3))
+        moves[i] = -1 if mask == 0 else np.int64(nth_move(U(mask), U(left)))
 
 
 def pick(values: Floats, words: Words, split: bool, tie: float) -> Counts:

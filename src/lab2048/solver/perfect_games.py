@@ -10,7 +10,16 @@ import numpy as np
 
 from lab2048.engine.arrays import Counts, Floats, Slides, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import GOLDEN, age, game_key, mix, slide, spawn, start_board
+from lab2048.engine.packed import (
+    GOLDEN,
+    age,
+    four_threshold,
+    game_key,
+    mix,
+    slide,
+    spawn,
+    start_board,
+)
 from lab2048.engine.packed import table as slides
 from lab2048.game import randomness
 from lab2048.solver.table import Table
@@ -77,7 +86,7 @@ def perfect_games(table: Table, games: int, seed: int) -> Iterator[Turn]:
     Those of the least age move first, so that the table's layers are needed one after the other.
     """
     rules = table.rules
-    four = np.array(randomness.four_threshold(rules.p4), np.uint64)
+    four = four_threshold(rules)
     boards, sources = np.empty(games, np.uint64), np.empty(games, np.uint64)
     made, ages = np.zeros(games, np.int64), np.empty(games, np.int64)
     start_kernel(rules.rows, rules.cols)(

@@ -29,7 +29,16 @@ from numba import types
 from lab2048.engine.array_types import FLOAT_ROWS, FLOATS, SLIDES, WORDS
 from lab2048.engine.arrays import Counts, Floats, Slides, Words
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import GOLDEN, count, max_rank, potential, slide, smallest, table
+from lab2048.engine.packed import (
+    GOLDEN,
+    count,
+    lowest_cell,
+    max_rank,
+    potential,
+    slide,
+    smallest,
+    table,
+)
 from lab2048.game import Game, Rules
 from lab2048.game.notation import checked_threads
 from lab2048.players.player import Player
@@ -159,7 +168,7 @@ def spawn_on_kernel(rows: int, cols: int, symmetric: bool) -> Callable[..., None
                 share[i] = masses[begin + i] * weight / np.float64(count(empty[i]))
             while left > 0:
                 for i in range(U(left)):
-                    states[i] = boards[i] | ((empty[i] & (U(0) - empty[i])) * rank)
+                    states[i] = boards[i] | (lowest_cell(empty[i]) * rank)
                     carried[i] = share[sources[i]]
                 if symmetric:
                     for i in range(U(left)):

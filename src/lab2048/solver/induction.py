@@ -21,7 +21,7 @@ import numpy as np
 
 from lab2048.engine.arrays import Floats, Halves, Words
 from lab2048.engine.jit import U, fragment, kernel, note
-from lab2048.engine.packed import all_cells, count, occupied, potential, smallest
+from lab2048.engine.packed import count, empty_cells, lowest_cell, potential, smallest
 from lab2048.solver.enumeration import Mover
 from lab2048.solver.keys import Index, cut, fill, find, region_shift
 from lab2048.solver.problem import Problem
@@ -76,7 +76,7 @@ def value_afters_kernel(rows: int, cols: int) -> Callable[..., int]:
             while left > 0:
                 if p4 < 1:
                     for i in range(left):
-                        tile = empty[i] & (U(0) - empty[i])
+                        tile = lowest_cell(empty[i])
                         states[i] = smallest(boards[i] | tile, rows, cols)
                     lost += find(states, 0, left, two, two_values, found, missed, 0.0)
                     add_up(total, sources, found, left, -1.0 if worst else 1 - p4)
@@ -84,7 +84,7 @@ def value_afters_kernel(rows: int, cols: int) -> Callable[..., int]:
                         add_up(least, sources, found, left, -1.0)
                 if p4 > 0:
                     for i in range(left):
-                        tile = empty[i] & (U(0) - empty[i])
+                        tile = lowest_cell(empty[i])
                         states[i] = smallest(boards[i] | (tile << U(1)), rows, cols)
                     lost += find(states, 0, left, four, four_values, found, missed, 0.0)
                     add_up(total, sources, found, left, -1.0 if worst else p4)
@@ -93,7 +93,7 @@ def value_afters_kernel(rows: int, cols: int) -> Callable[..., int]:
                 left = next_cells(boards, empty, sources, left)
             for i in range(U(size)):
                 key = keys[U(start) + i]
-                cells = count(~occupied(key) & all_cells(rows, cols))
+                cells = count(empty_cells(key, rows, cols))
                 mean = total[i] if worst else total[i] / np.float64(cells)
                 if mixed:
                     mean += rule[2] * (least[i] - mean)

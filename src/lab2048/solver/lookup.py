@@ -13,7 +13,7 @@ import numpy as np
 
 from lab2048.engine.arrays import Counts, Floats, Halves, Slides, Words
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import age, all_cells, count, occupied, potential, slide, smallest
+from lab2048.engine.packed import age, count, empty_cells, lowest_cell, potential, slide, smallest
 from lab2048.solver.keys import REGIONS, region_shift
 from lab2048.solver.successors import BLOCK, next_cells, open_block
 
@@ -125,13 +125,13 @@ def spawned_kernel(rows: int, cols: int, kind: str) -> Callable[..., None]:
                 sources[i] = i
             while left > 0:
                 for i in range(U(left)):
-                    tile = (empty[i] & (U(0) - empty[i])) * rank
+                    tile = lowest_cell(empty[i]) * rank
                     states[i] = smallest(boards[i] | tile, rows, cols)
                 for i in range(left):
                     value = value_of(states[i], U(shift), keys, starts, values)
                     after = start + np.int64(sources[i])
                     if weight >= 0:
-                        cells = count(~occupied(afters[after]) & all_cells(rows, cols))
+                        cells = count(empty_cells(afters[after], rows, cols))
                         out[after] += weight * value / np.float64(cells)
                     elif not value >= out[after] and not np.isnan(out[after]):
                         out[after] = value

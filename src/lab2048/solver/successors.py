@@ -20,7 +20,8 @@ from lab2048.engine.arrays import Halves, Pairs, Words
 from lab2048.engine.jit import U, fragment, kernel
 from lab2048.engine.packed import (
     CELLS,
-    all_cells,
+    empty_cells,
+    lowest_cell,
     occupied,
     pairs,
     slide_both,
@@ -131,7 +132,7 @@ def open_block(
     """Take a block of afterstates and the masks of their empty cells; how many."""
     for i in range(size):
         boards[i] = keys[start + i]
-        empty[i] = ~occupied(boards[i]) & all_cells(rows, cols)
+        empty[i] = empty_cells(boards[i], rows, cols)
     return size
 
 
@@ -160,7 +161,7 @@ def all_spawns(keys: Words, rank: U, out: Words, found: int, rows: int, cols: in
         left = open_block(keys, start, min(BLOCK, len(keys) - start), boards, empty, rows, cols)
         while left > 0:
             for i in range(U(left)):
-                tile = (empty[i] & (U(0) - empty[i])) * rank
+                tile = lowest_cell(empty[i]) * rank
                 out[U(found) + i] = smallest(boards[i] | tile, rows, cols)
             found += left
             left = next_cells(boards, empty, sources, left)

@@ -22,7 +22,7 @@ import numpy as np
 
 from lab2048.engine.arrays import Counts, Floats, Halves, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import all_cells, count, max_rank, occupied, potential, smallest
+from lab2048.engine.packed import count, empty_cells, lowest_cell, max_rank, potential, smallest
 from lab2048.solver.enumeration import Mover, afterstates
 from lab2048.solver.induction import divided, value_afters_kernel
 from lab2048.solver.keys import Index, below, fill, find, region_shift
@@ -117,10 +117,10 @@ def spawn_on_kernel(rows: int, cols: int) -> Callable[..., None]:
         for i in range(len(afters)):
             if chances[i, 0] <= 0:
                 continue
-            empty = ~occupied(afters[i]) & all_cells(rows, cols)
+            empty = empty_cells(afters[i], rows, cols)
             share = weight / np.float64(count(empty))
             while empty != U(0):
-                tile = (empty & (U(0) - empty)) * rank
+                tile = lowest_cell(empty) * rank
                 empty &= empty - U(1)
                 place = below(states, len(states), smallest(afters[i] | tile, rows, cols))
                 for column in range(chances.shape[1]):

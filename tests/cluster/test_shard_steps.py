@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from lab2048.cluster.checksum import joined_crc
 from lab2048.cluster.enumeration import File, even_cuts, parts_for, pieces_of
 from lab2048.cluster.induction import REGIONS, longest, planned
-from lab2048.cluster.shard_steps import Out, Room, load, put, put_at
+from lab2048.cluster.shard_steps import Out, load, put, put_at
+from lab2048.engine.arrays import Buffer
 from lab2048.solver.estimate import cluster_estimate, estimate
 from lab2048.solver.key_file import PackedAfters, pack_afters
 from lab2048.solver.keys import LINE, lines_for
@@ -128,7 +129,7 @@ def test_a_file_is_put_in_the_place_of_a_spare_one(tmp_path):
     put(str(new), np.arange(3, dtype=np.uint64), spare=str(old))
     assert new.stat().st_ino == number and new.stat().st_size == 24 and not old.exists()
     put(str(new), np.arange(5, dtype=np.uint64), spare=str(old))  # which is gone
-    flat, runs = load(pieces_of([File(str(new), 5)], 1, 4), Room())
+    flat, runs = load(pieces_of([File(str(new), 5)], 1, 4), Buffer(np.uint64))
     assert flat.tolist() == [1, 2, 3] and runs.tolist() == [[0], [3]]
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 

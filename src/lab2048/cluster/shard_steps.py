@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lab2048.engine.arrays import Counts, Floats, Words
+from lab2048.engine.arrays import Buffer, Counts, Floats, Words
 from lab2048.engine.jit import U
 from lab2048.home import naming
 from lab2048.solver.enumeration import NONE, Expander, Mover, moves_room, spawns_room
@@ -87,11 +87,11 @@ def _write_all(file: int, data: Any, offset: int | None) -> None:
         done += os.write(file, part) if offset is None else os.pwrite(file, part, offset + done)
 
 
-def load(pieces: Sequence[Piece], room: Room) -> tuple[Words, Counts]:
+def load(pieces: Sequence[Piece], room: Buffer) -> tuple[Words, Counts]:
     """The keys of pieces in memory, and where the run of each begins and ends."""
     sizes = [piece.end - piece.begin for piece in pieces]
     ends = np.cumsum(sizes, dtype=np.int64)
-    flat = room.of(int(ends[-1]) if sizes else 0)
+    flat = room.take(int(ends[-1]) if sizes else 0)
     for piece, end in zip(pieces, ends.tolist(), strict=True):
         if piece.end > piece.begin:
             with open(piece.path, "rb", buffering=0) as file:
@@ -116,20 +116,7 @@ def mapped(path: str) -> Words:
     return found.view(np.ndarray)
 
 
-class Room:
-    """A reusable buffer for keys."""
-
-    def __init__(self) -> None:
-        self._words = NONE
-
-    def of(self, size: int) -> Words:
-        """The first `size` words, with any content."""
-        if len(self._words) < size:
-            self._words = np.empty(2 * size, np.uint64)  # what is not touched takes no memory
-        return self._words[:size]
-
-
-PACKING = Room()
+PACKING = Buffer(np.uint64)
 """For keys that are to be packed."""
 
 
@@ -143,12 +130,12 @@ class Desk:
         self.expander, self.mover = Expander(problem), Mover(problem)
         self.value_afters = value_afters_kernel(rules.rows, rules.cols)
         self.value_states = value_states_kernel(rules.rows, rules.cols)
-        self.keys, self.more, self.out = Room(), Room(), Room()
+        self.keys, self.more, self.out = (Buffer(np.uint64) for _ in range(3))
         self.index = Index(rules.cells)
 
     def values(self, size: int) -> Floats:
         """A buffer for `size` values."""
-        return self.out.of(size).view(np.float64)
+        return self.out.take(size).view(np.float64)
 
 
 @cache
@@ -187,7 +174,7 @@ def move(problem: Problem, pieces: Sequence[Piece], cuts: Words, states: Out, li
     """Merge a shard of the states, and list the afterstates that their moves lead to."""
     at = desk(problem)
     flat, runs = load(pieces, at.keys)
-    out = at.out.of(moves_room(len(flat)))
+    out = at.out.take(moves_room(len(flat)))
     at.expander.forget()
     found, size = at.expander.move(flat, runs, out)
     return _written(found, out[:size], cuts, states, listed)
@@ -205,7 +192,7 @@ def spawn(
     at = desk(problem)
     flat, runs = load(pieces, at.keys)
     before, _ = load(younger, at.more)
-    out = at.out.of(spawns_room(len(flat) + len(before), at.cells))
+    out = at.out.take(spawns_room(len(flat) + len(before), at.cells))
     at.expander.forget()
     found, size = at.expander.spawn(flat, runs, before, out)
     return _written(found, out[:size], cuts, afters, listed)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lab2048 import Rules
-from lab2048.measure.figures import ages_of
+from lab2048.engine.packed import ages_of
 from lab2048.players.custom import Custom
 from lab2048.players.player import PlayerError
 from lab2048.players.registry import make_player
@@ -93,7 +93,7 @@ def test_mean_score_and_regret_add_up_to_perfect_play(warm_home):
                 best = np.nanmax(np.where(np.isnan(q), -np.inf, q), axis=1, keepdims=True)
                 lost = np.where(np.isnan(q), 0.0, best - q) * layer.chances
                 regret += float((lost.sum(axis=1) * layer.masses).sum())
-                assert (ages_of(layer.states, table.rules) == layer.age).all()
+                assert (ages_of(layer.states) == layer.age).all()
 
             found = evaluate_policy(make_player(spec, Rules(3, 2)), visit=add)
             assert found.value + regret == pytest.approx(table.start_value["start"], abs=1e-6)

@@ -35,7 +35,7 @@ from lab2048.engine.batch import next_words
 from lab2048.game import Rules
 from lab2048.measure.arena import Play, play_games
 from lab2048.players.player import Moves, Player
-from lab2048.players.ties import legal_moves
+from lab2048.players.ties import legal_moves, shares
 from lab2048.solver.exact_value import Layer, evaluate_policy
 from lab2048.solver.optimal import even_out
 from lab2048.solver.table import Table
@@ -132,7 +132,7 @@ def write_labels(  # noqa: PLR0913
         games = make_moves(walker, size, seed, threads, progress, first, play)
         for boards in gathered(game.boards for game in games):
             values = judge(teacher, boards)
-            best = best_of(values, teacher.tie)
+            best = shares(values, True, teacher.tie) > 0
             yield columns_of(boards, np.ones(len(values)), values, best)
 
     facts = {
@@ -153,12 +153,6 @@ def gathered(parts: Iterable[Words]) -> Iterator[Words]:
             waiting = []
     if waiting:
         yield np.concatenate(waiting)
-
-
-def best_of(values: Floats, tie: float) -> Flags:
-    """Which moves are best, or nearly (`Player.tie`)."""
-    best = np.nanmax(values, axis=1, keepdims=True)
-    return np.asarray(values >= best - tie * np.maximum(np.abs(best), 1.0))
 
 
 def columns_of(boards: Words, weights: Floats, q: Floats, best: Flags) -> Columns:

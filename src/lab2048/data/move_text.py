@@ -149,8 +149,7 @@ def what_is_wrong(line: str, rules: Rules) -> str:
     for why, is_so in wrong.items():
         if is_so:
             return why
-    packed = sum(rank << 4 * place for place, rank in enumerate(ranks))
-    board = Board.from_packed(packed, rules.rows, rules.cols)
+    board = Board(tuple(ranks), rules.rows, rules.cols)
     if move not in board.legal_moves:
         return f"the move {move} is not legal on {board}"
     return f"cell {cell} of {board} has no new tile, and is not empty after the move {move}"

@@ -24,7 +24,7 @@ from functools import cache
 
 import numpy as np
 
-from lab2048.engine.arrays import Pairs, Slides, Words
+from lab2048.engine.arrays import Counts, Pairs, Slides, Words
 from lab2048.engine.jit import IN_PYTHON, U, fragment, inline, kernel
 from lab2048.game import Rules, direction_on_image, randomness
 
@@ -453,6 +453,20 @@ def age(board: U) -> np.int64:
     for cell in range(16):
         total += (U(1) << rank_at(board, cell)) & ~U(1)  # an empty cell counts 0, not 1
     return np.int64(total)
+
+
+@kernel("void(uint64[::1], int64[::1])")
+def write_ages(boards: Words, out: Counts) -> None:
+    """Write the age of each board."""
+    for i in range(len(boards)):
+        out[i] = age(boards[i])
+
+
+def ages_of(boards: Words) -> Counts:
+    """The age of each board."""
+    out = np.empty(len(boards), np.int64)
+    write_ages(boards, out)
+    return out
 
 
 @inline("int64(uint64, int64)")

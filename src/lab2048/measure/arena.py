@@ -32,7 +32,16 @@ from lab2048.engine.arrays import Bytes, Counts, Flags, Slides, Words
 from lab2048.engine.batch import begin_games, next_words, step_kernel
 from lab2048.engine.intrinsics import lowest_bit
 from lab2048.engine.jit import U, kernel, kernel_digest
-from lab2048.engine.packed import GOLDEN, OVERFLOW, four_threshold, mix, slide, spawn, table
+from lab2048.engine.packed import (
+    GOLDEN,
+    OVERFLOW,
+    four_threshold,
+    max_rank,
+    mix,
+    slide,
+    spawn,
+    table,
+)
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, randomness
 from lab2048.game.notation import checked_threads
 from lab2048.game.record import Record
@@ -138,9 +147,8 @@ class OpenGames:
             if large[lane]:
                 done.append(play_exactly(self.player, self.seed, index, made))
             else:
-                ranks = int(self.state[0, lane])
-                top = max(ranks >> 4 * cell & 15 for cell in range(self.rules.cells))
-                done.append(Played(index, int(self.scores[lane]), 1 << top, made))
+                top = 1 << int(max_rank(self.state[0, lane]))
+                done.append(Played(index, int(self.scores[lane]), top, made))
         stay = ~over
         self.state = np.ascontiguousarray(self.state[:, stay])
         self.games, self.scores = self.games[stay], self.scores[stay]

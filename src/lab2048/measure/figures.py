@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lab2048.engine.arrays import Counts, Flags, Floats, Words, ranks_of
+from lab2048.engine.arrays import Counts, Flags, Floats, Words
+from lab2048.engine.packed import ages_of
 from lab2048.game import Board, Direction, Rules
 from lab2048.measure.arena import Play, Played, play_games, play_match, retrace
 from lab2048.measure.intervals import clustered_interval, mean_interval, share_interval
@@ -191,18 +192,11 @@ def judge(games: Sequence[Played], seed: int, table: Table) -> Judged:
         np.repeat(np.arange(len(games)), [len(each) for each in boards]),
         board,
         move,
-        ages_of(board, table.rules),
+        ages_of(board),
         np.where(optimal, 0.0, regret),
         np.where(best - least <= table.tolerance(best), 0.0, best - least),
         optimal,
     )
-
-
-def ages_of(boards: Words, rules: Rules) -> Counts:
-    """The sum of the tiles of packed boards."""
-    ranks = ranks_of(boards, rules.cells)
-    tiles = np.where(ranks > 0, np.left_shift(np.uint64(1), ranks), 0)
-    return np.asarray(tiles.sum(axis=1), np.int64)
 
 
 def against_table(judged: Judged, games: int, rules: Rules) -> dict[str, Any]:

@@ -29,7 +29,8 @@ from lab2048.players.expectimax_kernels import (
     new_memory,
     table_size,
 )
-from lab2048.players.heuristics import DEFAULT, HEURISTICS, evaluate_of, evaluator, identity_of
+from lab2048.players.heuristic_player import HeuristicPlayer
+from lab2048.players.heuristics import DEFAULT, HEURISTICS
 from lab2048.players.player import Player, PlayerError, option, ties_option
 from lab2048.players.search_step import Spawning, spawning
 from lab2048.players.time_limit import check_time
@@ -148,7 +149,7 @@ class Searcher(Player):
 
 
 @dataclass(frozen=True, eq=False)
-class Expectimax(Searcher):
+class Expectimax(HeuristicPlayer, Searcher):
     """Expectimax to a depth, or as deep as a time allows."""
 
     heuristic: str = option(DEFAULT, "what the last board is worth", choices=HEURISTICS)
@@ -159,10 +160,6 @@ class Expectimax(Searcher):
     meaning = "expected value of the last board, by the heuristic, with rewards if they count"
 
     @property
-    def identity(self) -> str:
-        return identity_of(self.spec, self.heuristic)
-
-    @property
     def symmetric(self) -> bool:
         return super().symmetric and not self.cells and HEURISTICS[self.heuristic].symmetric
 
@@ -170,6 +167,5 @@ class Expectimax(Searcher):
         return spawning(self.rules, cutoff, self.cells)
 
     def search(self) -> tuple[Callable[..., None], Any]:
-        rules = self.rules
-        kernel = heuristic_search(rules.rows, rules.cols, evaluate_of(self.heuristic))
-        return kernel, evaluator(self.heuristic, rules)
+        evaluate, by = self.evaluation()
+        return heuristic_search(self.rules.rows, self.rules.cols, evaluate), by

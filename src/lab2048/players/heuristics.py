@@ -378,11 +378,6 @@ def _evaluate_by(value: BoardValue) -> Evaluate:
     return evaluate
 
 
-def identity_of(spec: str, heuristic: str) -> str:
-    """What the games of a search depend on: its spec, and the code of a registered heuristic."""
-    return f"{spec} {HEURISTICS[heuristic].fingerprint}".rstrip()
-
-
 # -- for kernels ---------------------------------------------------------------------------------
 
 

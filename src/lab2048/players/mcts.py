@@ -43,15 +43,9 @@ from lab2048.engine.packed import (
     potential,
     spawn,
 )
-from lab2048.players.heuristics import (
-    DEFAULT,
-    HEURISTICS,
-    Evaluate,
-    evaluate_of,
-    evaluator,
-    identity_of,
-)
-from lab2048.players.player import Player, option
+from lab2048.players.heuristic_player import HeuristicPlayer
+from lab2048.players.heuristics import DEFAULT, HEURISTICS, Evaluate, evaluate_of, evaluator
+from lab2048.players.player import option
 from lab2048.players.search_step import SPAWNING, Steps, spawning, steps
 from lab2048.players.time_limit import check_time
 
@@ -323,7 +317,7 @@ LEAVES = ("heuristic", "rollouts")
 
 
 @dataclass(frozen=True, eq=False)
-class TreeSearch(Player):
+class TreeSearch(HeuristicPlayer):
     """Monte Carlo tree search."""
 
     simulations: int = option(200, "ways down the tree, for each move", low=1, high=1_000_000)
@@ -338,10 +332,6 @@ class TreeSearch(Player):
     name = "mcts"
     about = "Monte Carlo tree search over moves and spawns"
     meaning = "visits of the move in the tree"
-
-    @property
-    def identity(self) -> str:
-        return identity_of(self.spec, self.heuristic)
 
     @property
     def draws(self) -> bool:

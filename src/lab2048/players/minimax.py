@@ -26,15 +26,9 @@ from lab2048.engine.array_types import FLOAT_ROWS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import lowest_cell
-from lab2048.players.heuristics import (
-    DEFAULT,
-    HEURISTICS,
-    Evaluate,
-    evaluate_of,
-    evaluator,
-    identity_of,
-)
-from lab2048.players.player import Player, option, ties_option
+from lab2048.players.heuristic_player import HeuristicPlayer
+from lab2048.players.heuristics import DEFAULT, HEURISTICS, Evaluate
+from lab2048.players.player import option, ties_option
 from lab2048.players.search_step import SPAWNING, Steps, spawning, steps
 from lab2048.players.ties import pick
 from lab2048.players.time_limit import check_time
@@ -198,7 +192,7 @@ def search_kernel(rows: int, cols: int, name: str, evaluate: Evaluate) -> Callab
 
 
 @dataclass(frozen=True, eq=False)
-class Minimax(Player):
+class Minimax(HeuristicPlayer):
     """The best move against the worst spawns, some moves ahead."""
 
     depth: int = option(3, "own moves to look ahead", low=1, high=DEEPEST)
@@ -209,10 +203,6 @@ class Minimax(Player):
     name = "minimax"
     about = "the best move against the worst spawns, some moves ahead (alpha-beta)"
     meaning = "value of the last board against the worst spawns, with rewards if they count"
-
-    @property
-    def identity(self) -> str:
-        return identity_of(self.spec, self.heuristic)
 
     @property
     def symmetric(self) -> bool:
@@ -229,10 +219,9 @@ class Minimax(Player):
         """The values of all moves, or of the best."""
         rules = self.rules
         out = np.empty((len(boards), 4))
-        evaluate = evaluate_of(self.heuristic)
+        evaluate, by = self.evaluation()
         search = search_kernel(rules.rows, rules.cols, self.name, evaluate)
-        by, spawns = evaluator(self.heuristic, rules), spawning(rules, cells=self.cells)
-        search(boards, self.depth, prune, by, spawns, out)
+        search(boards, self.depth, prune, by, spawning(rules, cells=self.cells), out)
         check_time()
         return out
 

@@ -22,8 +22,9 @@ from lab2048.engine.array_types import FLOAT_ROWS, FLOATS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Floats, Words
 from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import GOLDEN, count, lowest_cell, mix, spawn
-from lab2048.players.heuristics import HEURISTICS, Evaluate, evaluate_of, evaluator, identity_of
-from lab2048.players.player import Player, option, ties_option
+from lab2048.players.heuristic_player import HeuristicPlayer
+from lab2048.players.heuristics import HEURISTICS, Evaluate
+from lab2048.players.player import option, ties_option
 from lab2048.players.search_step import SPAWNING, Steps, spawning, steps
 from lab2048.players.time_limit import check_time
 
@@ -106,7 +107,7 @@ def search_kernel(rows: int, cols: int, evaluate: Evaluate) -> Callable[..., Non
 
 
 @dataclass(frozen=True, eq=False)
-class Sparse(Player):
+class Sparse(HeuristicPlayer):
     """Expectimax over some drawn spawns."""
 
     depth: int = option(3, "own moves to look ahead", low=1, high=10)
@@ -125,20 +126,16 @@ class Sparse(Player):
     meaning = "estimated rewards of the next moves, and the value of the last board"
 
     @property
-    def identity(self) -> str:
-        return identity_of(self.spec, self.heuristic)
-
-    @property
     def draws(self) -> bool:
         return self.samples > 0 and self.depth > 1
 
     def values_many(self, boards: Words, words: Words) -> Floats:
         rules = self.rules
-        by, out = evaluator(self.heuristic, rules), np.empty((len(boards), 4))
+        (evaluate, by), out = self.evaluation(), np.empty((len(boards), 4))
         avoid = self.terminal == "avoid" and self.gamma > 0  # with 0 no later move counts
         dead = -np.inf if avoid else by.dead
         settings = np.array([self.samples, self.gamma, dead], np.float64)
-        search = search_kernel(rules.rows, rules.cols, evaluate_of(self.heuristic))
+        search = search_kernel(rules.rows, rules.cols, evaluate)
         search(boards, words, self.depth, by, spawning(rules), settings, out)
         check_time()
         return out

@@ -44,8 +44,11 @@ def _value_type(step: Steps) -> Any:
     return number(types.uint64, types.int64, number, number, step.by, SPAWNING, *work)
 
 
-def worst_kernel(step: Steps) -> Worst:
-    """The kernel of minimax: spawns are the worst."""
+def opponent_kernel(step: Steps, tiles_by_chance: bool) -> Worst:
+    """The kernel of the opponent, who chooses the cell of a spawn, and its tile if chance does not.
+
+    With tiles by chance nothing is left out.
+    """
     make_moves, open_cells, worth = step.make_moves, step.open_cells, step.worth
 
     @kernel(_value_type(step))
@@ -70,59 +73,6 @@ def worst_kernel(step: Steps) -> Worst:
         while cells:
             tile = lowest_cell(cells)
             cells ^= tile
-            for rank in range(1, 3):
-                if (spawns.two if rank == 1 else spawns.four) == 0:
-                    continue
-                make_moves(after | (tile * U(rank)), by, afters[depth], gains[depth])
-                best = -np.inf
-                for direction in range(4):
-                    if afters[depth, direction]:
-                        gain = gains[depth, direction]
-                        floor, roof = max(low, best) - gain, min(high, least) - gain
-                        value = worst(
-                            afters[depth, direction],
-                            depth - 1,
-                            floor,
-                            roof,
-                            by,
-                            spawns,
-                            afters,
-                            gains,
-                        )
-                        best = max(best, gain + value)
-                        if best >= min(high, least):
-                            break
-                least = min(least, best if best > -np.inf else by.dead)
-                if least <= low:
-                    return least
-        return least
-
-    return worst
-
-
-def worst_cell_kernel(step: Steps) -> Worst:
-    """The kernel of expectiminimax: cells are the worst, tiles left to chance."""
-    make_moves, open_cells, worth = step.make_moves, step.open_cells, step.worth
-
-    @kernel(_value_type(step))
-    def worst_cell(
-        after: U,
-        depth: int,
-        low: float,
-        high: float,
-        by: Any,
-        spawns: Any,
-        afters: Words,
-        gains: Floats,
-    ) -> float:
-        """W(x, depth) of expectiminimax. Nothing is left out."""
-        if depth == 0 or spawns.stop[0]:
-            return worth(after, by)
-        least = np.inf
-        cells = open_cells(after, spawns)
-        while cells:
-            tile = lowest_cell(cells)
-            cells ^= tile
             mean = 0.0
             for rank in range(1, 3):
                 weight = spawns.two if rank == 1 else spawns.four
@@ -132,22 +82,25 @@ def worst_cell_kernel(step: Steps) -> Worst:
                 best = -np.inf
                 for direction in range(4):
                     if afters[depth, direction]:
-                        value = worst_cell(
-                            afters[depth, direction],
-                            depth - 1,
-                            low,
-                            high,
-                            by,
-                            spawns,
-                            afters,
-                            gains,
-                        )
-                        best = max(best, gains[depth, direction] + value)
-                mean += weight * (best if best > -np.inf else by.dead)
-            least = min(least, mean)
+                        gain = gains[depth, direction]
+                        floor, roof = max(low, best) - gain, min(high, least) - gain
+                        to = afters[depth, direction]
+                        value = worst(to, depth - 1, floor, roof, by, spawns, afters, gains)
+                        best = max(best, gain + value)
+                        if not tiles_by_chance and best >= min(high, least):
+                            break
+                best = best if best > -np.inf else by.dead
+                if tiles_by_chance:
+                    mean += weight * best
+                else:
+                    least = min(least, best)
+                    if least <= low:
+                        return least
+            if tiles_by_chance:
+                least = min(least, mean)
         return least
 
-    return worst_cell
+    return worst
 
 
 def root_kernel(step: Steps, worst: Worst) -> Callable[..., None]:
@@ -181,14 +134,11 @@ def root_kernel(step: Steps, worst: Worst) -> Callable[..., None]:
     return root_values
 
 
-KERNELS = {"minimax": worst_kernel, "expectiminimax": worst_cell_kernel}
-
-
 @cache
 def search_kernel(rows: int, cols: int, name: str, evaluate: Evaluate) -> Callable[..., None]:
     """The kernel that searches by minimax or expectiminimax, with a heuristic."""
     step = steps(rows, cols, evaluate)
-    return root_kernel(step, KERNELS[name](step))
+    return root_kernel(step, opponent_kernel(step, name == "expectiminimax"))
 
 
 @dataclass(frozen=True, eq=False)

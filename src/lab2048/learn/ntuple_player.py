@@ -40,9 +40,9 @@ from lab2048.engine.packed import (
 )
 from lab2048.game import Game, Rules
 from lab2048.learn.network_files import find_network
-from lab2048.learn.ntuple import Network, NetworkKernels, Weights, network_kernels
+from lab2048.learn.ntuple import Network, Weights, network_kernels
 from lab2048.learn.ntuple_files import KIND, Stored, read_weights
-from lab2048.learn.td_kernels import four_moves, mean_state_kernel
+from lab2048.learn.td_kernels import after_value_kernel, four_moves
 from lab2048.players.expectimax import DEEPEST, Searcher
 from lab2048.players.expectimax_kernels import BestMoves, search_kernel
 from lab2048.players.player import PlayerError, option
@@ -121,30 +121,12 @@ def make_moves_kernel(rows: int, cols: int) -> MakeMoves:
 
 def worth_kernel(network: Network, rule: str) -> Worth:
     """The kernel that values an afterstate by a network of the rule `td` or `state`."""
-    net = network_kernels(network, 1, rule == "q")
-    return worth_of_states_kernel(net) if rule == "state" else worth_of_after_kernel(net)
-
-
-def worth_of_after_kernel(net: NetworkKernels) -> Worth:
-    """The kernel for a network that has values of afterstates."""
-    value = net.value
+    after_value = after_value_kernel(network_kernels(network, 1, False), rule, JUDGE, JUDGE)
 
     @kernel(types.float64(types.uint64, JUDGE), lean=True)
     def worth(after: U, by: Any) -> float:
         """What an afterstate is worth to the move before it."""
-        return float(by.gamma * (by.initial + value(after, 0, by.weights)))
-
-    return worth
-
-
-def worth_of_states_kernel(net: NetworkKernels) -> Worth:
-    """The kernel for a network that has values of states."""
-    mean_state = mean_state_kernel(net, JUDGE, JUDGE)
-
-    @kernel(types.float64(types.uint64, JUDGE), lean=True)
-    def worth(after: U, by: Any) -> float:
-        """What an afterstate is worth to the move before it."""
-        return float(by.gamma * mean_state(after, by, by, by.weights))
+        return float(by.gamma * after_value(after, by, by, by.weights))
 
     return worth
 

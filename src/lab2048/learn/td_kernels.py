@@ -124,7 +124,7 @@ Change = Callable[[U, np.float32, Weights], None]
 Adjust = Callable[[U, int, np.float32, Weights], None]
 Correct = Callable[[U, int, float, Any, Weights], None]
 MakeMove = Callable[[U, int, Any], tuple[U, U]]
-MeanState = Callable[[U, Any, Any, Weights], float]
+AfterValue = Callable[[U, Any, Any, Weights], float]
 WorthOf = Callable[[U, U, int, U, Any, Any, Weights], float]
 Choose = Callable[[U, Any, Any, Any, Weights], tuple[int, U, U, float]]
 Explore = Callable[[U, U, int, float], int]
@@ -271,37 +271,18 @@ def choose_kernel(net: NetworkKernels, rule: str, worth_of: WorthOf) -> Choose:
 
 def worth_kernel(net: NetworkKernels, rule: str) -> WorthOf:
     """The kernel that finds what a move is worth by a rule; the reward is a part of Q."""
-    makers = {
-        "td": worth_of_after_kernel,
-        "state": worth_of_states_kernel,
-        "q": worth_of_move_kernel,
-    }
-    return makers[rule](net)
+    return worth_of_move_kernel(net) if rule == "q" else worth_of_after_kernel(net, rule)
 
 
-def worth_of_after_kernel(net: NetworkKernels) -> WorthOf:
-    """The kernel of the rule `td`: what the afterstate is worth."""
-    value = net.value
+def worth_of_after_kernel(net: NetworkKernels, rule: str) -> WorthOf:
+    """The kernel of the rules `td` and `state`: the reward, and what the afterstate is worth."""
+    after_value = after_value_kernel(net, rule, SPAWNING, LESSON)
 
     @kernel(WORTH_OF, lean=True)
     def worth_of(
         board: U, after: U, move: int, gain: U, spawns: Any, lesson: Any, weights: Weights
     ) -> float:
-        found = lesson.initial + value(after, 0, weights)
-        return float(np.float64(gain) + lesson.gamma * found)
-
-    return worth_of
-
-
-def worth_of_states_kernel(net: NetworkKernels) -> WorthOf:
-    """The kernel of the rule `state`: what the states are worth that spawns lead to."""
-    mean_state = mean_state_kernel(net, SPAWNING, LESSON)
-
-    @kernel(WORTH_OF, lean=True)
-    def worth_of(
-        board: U, after: U, move: int, gain: U, spawns: Any, lesson: Any, weights: Weights
-    ) -> float:
-        found = mean_state(after, spawns, lesson, weights)
+        found = after_value(after, spawns, lesson, weights)
         return float(np.float64(gain) + lesson.gamma * found)
 
     return worth_of
@@ -320,8 +301,25 @@ def worth_of_move_kernel(net: NetworkKernels) -> WorthOf:
     return worth_of
 
 
-def mean_state_kernel(net: NetworkKernels, spawns: Any, lesson: Any) -> MeanState:
-    """The kernel that values the states that spawns lead to; of these types are its arguments."""
+def after_value_kernel(net: NetworkKernels, rule: str, spawns: Any, lesson: Any) -> AfterValue:
+    """The kernel that values afterstates by a network of the rule `td` or `state`.
+
+    Its arguments are of these types.
+    """
+    if rule == "state":
+        return mean_state_kernel(net, spawns, lesson)
+    value = net.value
+
+    @kernel(types.float64(types.uint64, spawns, lesson, WEIGHTS), lean=True)
+    def after_value(after: U, spawns: Any, lesson: Any, weights: Weights) -> float:
+        """The value of an afterstate."""
+        return float(lesson.initial + value(after, 0, weights))
+
+    return after_value
+
+
+def mean_state_kernel(net: NetworkKernels, spawns: Any, lesson: Any) -> AfterValue:
+    """The kernel that values the states that spawns lead to."""
     rows, cols, value = net.network.rows, net.network.cols, net.value
 
     @kernel(types.float64(types.uint64, spawns, lesson, WEIGHTS), lean=True)

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from lab2048.engine.arrays import Floats, Words
-from lab2048.learn.network_files import damage_told, find_network, read_facts
+from lab2048.learn.network_files import (
+    NetworkFile,
+    check_board,
+    damage_told,
+    find_network,
+    network_file,
+    read_facts,
+)
 from lab2048.learn.registry import find_learner, is_learner, kind_of_network
-from lab2048.players.player import Moves, Player, PlayerError, option
+from lab2048.players.player import Moves, Player, option
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +31,9 @@ class LearntPlayer(Player):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        path = find_network(self.network, self.name, self.rules.name)
-        board = read_facts(path).get("board")
-        if board != self.rules.name:
-            named = f"the network {self.network}"
-            raise PlayerError(f"{named} is for {board}, the board is {self.rules.name}")
-        found = path.stat()
-        inner = _loaded(path.resolve(), (found.st_mtime_ns, found.st_ino), self.name)
-        object.__setattr__(self, "inner", inner)
+        file = network_file(self.network, self.name, self.rules)
+        check_board(self.network, read_facts(file.path), self.rules)
+        object.__setattr__(self, "inner", _loaded(file, self.name))
 
     @property
     def identity(self) -> str:
@@ -78,11 +79,11 @@ class LearntPlayer(Player):
 
 
 @lru_cache(maxsize=8)
-def _loaded(path: Path, changed: tuple[int, int], kind: str) -> Player:
+def _loaded(file: NetworkFile, kind: str) -> Player:
     """Return the player of a file, kept as long as the file does not change."""
     cls = find_learner(kind).load()
-    facts, content = cls.read(path)
-    with damage_told(path):
+    facts, content = cls.read(file.path)
+    with damage_told(file.path):
         learner = cls(cls.settings_class.from_facts(facts), 1)
         learner.resume(facts, content)
     found: Player = learner.player()

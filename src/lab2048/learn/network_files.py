@@ -14,14 +14,16 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from lab2048.formatting import size
+from lab2048.game import Rules
 from lab2048.home import home, replacing
 from lab2048.learn.registry import find_learner, is_learner, kind_of_network
 from lab2048.learn.settings import Facts as Facts  # noqa: PLC0414
+from lab2048.players.player import PlayerError
 from lab2048.players.shipped import shipped
 
 FORMAT = 1
@@ -66,6 +68,27 @@ def find_network(name: str, kind: str, board: str) -> Path:
             f"{kind} --board {board} {how} --out NAME`, and it plays as {kind}:NAME"
         )
     return path
+
+
+class NetworkFile(NamedTuple):
+    """The file of a network, and what is different once it has changed."""
+
+    path: Path
+    changed: tuple[int, int]
+
+
+def network_file(name: str, kind: str, rules: Rules) -> NetworkFile:
+    """The file of a network as it is now; see `find_network`."""
+    path = find_network(name, kind, rules.name)
+    found = path.stat()
+    return NetworkFile(path.resolve(), (found.st_mtime_ns, found.st_ino))
+
+
+def check_board(name: str, facts: Facts, rules: Rules) -> None:
+    """A `PlayerError` if a network is for another board."""
+    board = facts.get("board")
+    if board != rules.name:
+        raise PlayerError(f"the network {name} is for {board}, the board is {rules.name}")
 
 
 def write_tensors(path: Path, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> None:

@@ -10,7 +10,6 @@ import math
 import threading
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,9 +19,17 @@ from lab2048.engine.arrays import Flags, Floats, Singles, Words
 from lab2048.engine.jit import kernel
 from lab2048.engine.packed import ON_IMAGE
 from lab2048.learn.encoding import images, upright
-from lab2048.learn.network_files import TRAINING, Facts, find_network, read_facts, read_tensors
+from lab2048.learn.network_files import (
+    TRAINING,
+    Facts,
+    NetworkFile,
+    check_board,
+    network_file,
+    read_facts,
+    read_tensors,
+)
 from lab2048.learn.registry import check_torch
-from lab2048.players.player import Player, PlayerError, option
+from lab2048.players.player import Player, option
 from lab2048.players.ties import legal_moves
 
 if TYPE_CHECKING:
@@ -56,11 +63,11 @@ class Loaded(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def _loaded(path: Path, changed: tuple[int, int], kind: str, device: str) -> Loaded:
+def _loaded(file: NetworkFile, kind: str, device: str) -> Loaded:
     """A network from a file, kept as long as the file does not change."""
     module = torch_module(kind)
     facts, tensors = read_tensors(
-        path, kind, module.FACTS, leave=TRAINING, check=module.check_stored
+        file.path, kind, module.FACTS, leave=TRAINING, check=module.check_stored
     )
     return Loaded(module.player_network(facts, tensors, device), facts)
 
@@ -82,14 +89,9 @@ class Neural(Player):
             object.__setattr__(self, "loaded", self.given)
             return
         torch_module("gradient")
-        path = find_network(self.network, self.name, self.rules.name)
-        board = read_facts(path).get("board")
-        if board != self.rules.name:
-            named = f"the network {self.network}"
-            raise PlayerError(f"{named} is for {board}, the board is {self.rules.name}")
-        found = path.stat()
-        changed = found.st_mtime_ns, found.st_ino
-        object.__setattr__(self, "loaded", _loaded(path.resolve(), changed, self.name, self.device))
+        file = network_file(self.network, self.name, self.rules)
+        check_board(self.network, read_facts(file.path), self.rules)
+        object.__setattr__(self, "loaded", _loaded(file, self.name, self.device))
 
     @property
     def identity(self) -> str:

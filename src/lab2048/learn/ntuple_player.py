@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
@@ -39,7 +38,7 @@ from lab2048.engine.packed import (
     table,
 )
 from lab2048.game import Game, Rules
-from lab2048.learn.network_files import find_network
+from lab2048.learn.network_files import NetworkFile, check_board, network_file
 from lab2048.learn.ntuple import Network, Weights, network_kernels
 from lab2048.learn.ntuple_files import KIND, Stored, read_weights
 from lab2048.learn.td_kernels import after_value_kernel, four_moves
@@ -279,17 +278,16 @@ _loading = threading.Lock()
 
 
 @lru_cache(maxsize=4)
-def _loaded(path: Path, changed: tuple[int, int]) -> Stored:
+def _loaded(file: NetworkFile) -> Stored:
     """A network from a file, kept as long as the file does not change."""
-    return read_weights(path)
+    return read_weights(file.path)
 
 
 def load_network(name: str, rules: Rules) -> Stored:
     """The network that was trained under a name, or the package's own for a board."""
-    path = find_network(name, KIND, rules.name)
-    found = path.stat()
+    file = network_file(name, KIND, rules)
     with _loading:  # or two threads would each load it, at hundreds of megabytes
-        return _loaded(path.resolve(), (found.st_mtime_ns, found.st_ino))
+        return _loaded(file)
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,9 +315,7 @@ class NTuple(Searcher):
         object.__setattr__(self, "stored", stored)
         object.__setattr__(self, "well", self._known_well())
         facts = self.stored.facts
-        if facts["board"] != self.rules.name:
-            named = f"the network {self.network}"
-            raise PlayerError(f"{named} is for {facts['board']}, the board is {self.rules.name}")
+        check_board(self.network, facts, self.rules)
         if self.depth > 1 or self.timed:
             if facts["rule"] == "q":
                 raise PlayerError("a network of Q-learning does not look ahead: depth is 1")

@@ -12,20 +12,10 @@ import time
 import numpy as np
 
 from lab2048 import Rules, random_games
-from lab2048.engine.arrays import Words
+from lab2048.engine.arrays import Slides, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import (
-    GOLDEN,
-    PLAYER,
-    Table,
-    bounded,
-    game_key,
-    mix,
-    slide,
-    spawn,
-    start_board,
-    table,
-)
+from lab2048.engine.packed import GOLDEN, PLAYER, bounded, game_key, mix, spawn, start_board
+from lab2048.engine.slides import slide, table
 from lab2048.game import randomness as chance
 
 GAMES = 100_000
@@ -33,7 +23,7 @@ REPEATS = 9
 
 
 @kernel("int64(uint64, int64, uint64[::1], uint32[::1])")
-def plain_loop(seed: U, games: int, four: Words, lines: Table) -> int:
+def plain_loop(seed: U, games: int, four: Words, lines: Slides) -> int:
     """The moves of so many games on 4x4."""
     total = 0
     after = np.empty(4, np.uint64)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lab2048 import Board
 from lab2048.engine import packed as board
+from lab2048.engine import slides
 from lab2048.engine.jit import U, kernel
 from lab2048.game import randomness as chance
 from tests import naive
@@ -62,9 +63,9 @@ def slide_left(cells: np.ndarray) -> np.ndarray:
 def slide_all(lines, left, right, rewards, table, length):
     """Lines of a length, slid both ways."""
     for i in range(lines.size):
-        left[i] = board.slide_rows(lines[i], U(0), table, 1, length)
-        right[i] = board.slide_rows(lines[i], U(1), table, 1, length)
-        rewards[i] = board.reward_rows(lines[i], table, 1, length)
+        left[i] = slides.slide_rows(lines[i], U(0), table, 1, length)
+        right[i] = slides.slide_rows(lines[i], U(1), table, 1, length)
+        rewards[i] = slides.reward_rows(lines[i], table, 1, length)
 
 
 def check_reference(lines, length):
@@ -79,7 +80,7 @@ def check_reference(lines, length):
 def check_lines(lines, length):
     """Compare kernels with `slide_left`; how many lines make a tile that does not fit."""
     left, right, rewards = (np.empty(len(lines), np.uint64) for _ in range(3))
-    slide_all(lines.astype(np.uint64), left, right, rewards, board.table(length), length)
+    slide_all(lines.astype(np.uint64), left, right, rewards, slides.table(length), length)
     cells = cells_of(lines, length)
     back = cells[::-1].copy()
     gained = slide_left(cells)
@@ -88,9 +89,9 @@ def check_lines(lines, length):
     assert (left[fits] == packed(cells)[fits]).all()
     assert (right[fits] == packed(back[::-1])[fits]).all()
     assert (rewards[fits] == gained[fits]).all()
-    assert (rewards[fits] < board.OVERFLOW).all()
+    assert (rewards[fits] < slides.OVERFLOW).all()
     # what does not fit is flagged, and its reward is right beside the flag
-    assert (rewards[~fits] == gained[~fits] + board.OVERFLOW).all()
+    assert (rewards[~fits] == gained[~fits] + slides.OVERFLOW).all()
     return (~fits).sum()
 
 
@@ -120,19 +121,19 @@ def test_every_line_slides_both_ways_as_the_naive_one(length):
 def test_kernels_agree_with_the_naive_game(grid):
     rows, cols = len(grid), len(grid[0])
     packed = U(naive.packed(grid))
-    across, down = board.table(cols), board.table(rows)
+    across, down = slides.table(cols), slides.table(rows)
     mask = int(board.legal(packed, rows, cols))
     assert [d for d in range(4) if mask >> d & 1] == naive.legal_moves(grid)
     for direction in range(4):
         after, reward = naive.move(grid, direction)
-        found = board.reward(packed, U(direction), across, down, rows, cols)
-        assert int(found) & ~board.OVERFLOW == reward
+        found = slides.reward(packed, U(direction), across, down, rows, cols)
+        assert int(found) & ~slides.OVERFLOW == reward
         if max(map(max, after)) <= 2**15:
             assert int(found) == reward
-            slid = board.slide(packed, U(direction), across, down, rows, cols)
+            slid = slides.slide(packed, U(direction), across, down, rows, cols)
             assert int(slid) == naive.packed(after)
         else:
-            assert int(found) & board.OVERFLOW
+            assert int(found) & slides.OVERFLOW
 
 
 @given(grids())
@@ -208,7 +209,7 @@ def perft(position, depth, table):
     """Ways to go on for `depth` moves on 4x4; the last spawns are counted, not made."""
     total = 0
     for direction in range(4):
-        after = board.slide(position, U(direction), table, table, 4, 4)
+        after = slides.slide(position, U(direction), table, table, 4, 4)
         if after == position:
             continue
         empty = ~board.occupied(after)
@@ -233,6 +234,6 @@ def test_perft(depth, nodes):
     #  . . . .
     #  . . . 2
     start = Board.parse("2 . . . / . . . . / . . . . / . . . 2")
-    assert perft(U(start.packed), depth, board.table(4)) == nodes
+    assert perft(U(start.packed), depth, slides.table(4)) == nodes
     if depth <= 2:
         assert naive.perft([list(row) for row in start.tiles], depth) == nodes

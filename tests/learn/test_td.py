@@ -7,7 +7,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from lab2048.engine.packed import lines
+from lab2048.engine.slides import lines
 from lab2048.game import Board, Game, Rules
 from lab2048.learn.algorithm import Goal
 from lab2048.learn.curve import curve
@@ -430,7 +430,7 @@ def test_a_curve_is_the_mean_of_its_runs_where_all_have_one():
 
 
 def test_lines_hold_slides_and_rewards():
-    from lab2048.engine.packed import OVERFLOW, table
+    from lab2048.engine.slides import OVERFLOW, table
 
     for length in (2, 3, 4) if WITH_JIT else (2,):
         n = 16**length

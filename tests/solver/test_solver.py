@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import pairs
-from lab2048.engine.packed import table as slides
+from lab2048.engine.slides import pairs
+from lab2048.engine.slides import table as slides
 from lab2048.game import Board
 from lab2048.solver import keys as keys_module
 from lab2048.solver import threads as threads_module

@@ -8,7 +8,8 @@ import numpy as np
 
 from lab2048.engine.arrays import Bytes, Slides, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import rank_at, slide, table
+from lab2048.engine.packed import rank_at
+from lab2048.engine.slides import slide, table
 from lab2048.game import Rules
 
 

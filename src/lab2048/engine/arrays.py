@@ -23,9 +23,9 @@ Masks = NDArray[np.int8]
 """Legal moves as Gymnasium has them: four 0s and 1s."""
 Flags = NDArray[np.bool_]
 Slides = Halves
-"""Where lines slide, and the reward (`packed.table`)."""
+"""Where lines slide, and the reward (`slides.table`)."""
 Pairs = Halves | Words
-"""Where lines slide to either side (`packed.pairs`)."""
+"""Where lines slide to either side (`slides.pairs`)."""
 
 
 class Buffer:

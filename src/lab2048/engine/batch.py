@@ -19,7 +19,6 @@ from lab2048.engine.packed import (
     CHOICES,
     GOLDEN,
     LOW_HALF,
-    OVERFLOW,
     PLAYER,
     age,
     bounded,
@@ -32,14 +31,13 @@ from lab2048.engine.packed import (
     nth_move,
     potential,
     rank_at,
-    reward_rows,
     select,
-    slide_rows,
     spawn,
     start_board,
     transpose,
     word_after_start,
 )
+from lab2048.engine.slides import OVERFLOW, reward_rows, slide_rows
 
 LANES = 64
 ILLEGAL = -1
@@ -105,7 +103,7 @@ def sum_rewards(
     rows: int,
     cols: int,
 ) -> None:
-    """The reward a lane, of boards that were turned; see `packed.OVERFLOW`."""
+    """The reward a lane, of boards that were turned; see `slides.OVERFLOW`."""
     for j in range(LANES):
         gained[j] = reward_rows(turned[j], down, cols, rows)
         if rows != cols:

@@ -227,7 +227,7 @@ class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
     def step(self, actions: Counts) -> tuple[Bytes, Floats, Flags, Flags, dict[str, Any]]:
         """Make a move on every board."""
         from lab2048.engine.batch import step_kernel, tally
-        from lab2048.engine.packed import table
+        from lab2048.engine.slides import table
 
         if not self._seeded:
             raise RuntimeError("call reset() before step()")
@@ -349,7 +349,7 @@ class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
     def _move_wide(self, moves: Counts, rewards: Counts) -> None:
         """Make the moves that the kernel could not: those with a tile above 32768."""
         from lab2048.engine.batch import ILLEGAL
-        from lab2048.engine.packed import OVERFLOW
+        from lab2048.engine.slides import OVERFLOW
 
         boards, words, masks = self._state
         outgrown = np.flatnonzero(rewards >= OVERFLOW).tolist()

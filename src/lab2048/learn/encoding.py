@@ -10,15 +10,8 @@ import numpy as np
 
 from lab2048.engine.arrays import Counts, Floats, Ints, Slides, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import (
-    count,
-    empty_cells,
-    image_of,
-    lowest_cell,
-    rank_at,
-    slide,
-    table,
-)
+from lab2048.engine.packed import count, empty_cells, image_of, lowest_cell, rank_at
+from lab2048.engine.slides import slide, table
 from lab2048.game import MAX_PACKED_RANK, Rules
 
 

@@ -41,18 +41,17 @@ from lab2048.engine.packed import (
     empty_cells,
     flip,
     legal,
-    lines,
     lowest_cell,
     max_rank,
     mirror,
     mix,
     nth_move,
-    slide_lines,
     spawn,
     start_board,
     transpose,
     word_after_start,
 )
+from lab2048.engine.slides import lines, slide_lines
 from lab2048.game import Rules
 from lab2048.learn.ntuple import (
     WEIGHTS,

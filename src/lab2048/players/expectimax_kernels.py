@@ -21,15 +21,8 @@ from numba import types
 from lab2048.engine.array_types import COUNTS, FLOAT_ROWS, FLOATS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import (
-    OVERFLOW,
-    count,
-    lowest_cell,
-    mix,
-    reward_rows,
-    slide_both,
-    transpose,
-)
+from lab2048.engine.packed import count, lowest_cell, mix, transpose
+from lab2048.engine.slides import OVERFLOW, reward_rows, slide_both
 from lab2048.players.heuristics import Evaluate, line_sums
 from lab2048.players.search_step import SPAWNING, Steps, steps
 

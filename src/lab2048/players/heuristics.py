@@ -26,7 +26,8 @@ import numpy as np
 from lab2048.engine.arrays import Floats, Pairs, Singles, Slides
 from lab2048.engine.closures import KernelError
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import pairs, rank_at, reverse_line, table
+from lab2048.engine.packed import rank_at
+from lab2048.engine.slides import pairs, reverse_line, table
 from lab2048.game import Rules
 
 Evaluate = Callable[[U, U, Any, int, int], float]

@@ -29,8 +29,8 @@ from lab2048.engine.packed import (
     mix,
     potential,
     spawn,
-    table,
 )
+from lab2048.engine.slides import table
 from lab2048.players.heuristics import evaluator
 from lab2048.players.player import Player, option, ties_option
 from lab2048.players.search_step import steps

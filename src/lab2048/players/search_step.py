@@ -17,16 +17,8 @@ from numba import types
 from lab2048.engine.array_types import FLOATS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import (
-    OVERFLOW,
-    count,
-    empty_cells,
-    four_threshold,
-    pairs,
-    reward_rows,
-    slide_both,
-    transpose,
-)
+from lab2048.engine.packed import count, empty_cells, four_threshold, transpose
+from lab2048.engine.slides import OVERFLOW, pairs, reward_rows, slide_both
 from lab2048.game import Rules
 from lab2048.players.heuristics import Evaluate, Evaluator, line_sums, snake_order
 from lab2048.players.time_limit import Flag, stop_flag

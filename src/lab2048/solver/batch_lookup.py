@@ -94,7 +94,7 @@ class LayerProbe:
 
     def probe(self, age: int, boards: Words, keys: Words, run: Counts, found: Probes) -> None:
         """Look up boards of one age, and put what is found where it belongs."""
-        from lab2048.engine.packed import table as slides
+        from lab2048.engine.slides import table as slides
         from lab2048.solver.keys import region_shift
         from lab2048.solver.lookup import afters_kernel, values_kernel
 

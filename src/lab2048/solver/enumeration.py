@@ -23,7 +23,7 @@ import numpy as np
 
 from lab2048.engine.arrays import Buffer, Counts, Halves, Pairs, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import pairs
+from lab2048.engine.slides import pairs
 from lab2048.solver.keys import SIEVE, cut, merge_runs, region_shift, sift
 from lab2048.solver.problem import Problem
 from lab2048.solver.successors import WIN, all_moves, all_spawns, moves_kernel

@@ -29,16 +29,8 @@ from numba import types
 from lab2048.engine.array_types import FLOAT_ROWS, FLOATS, SLIDES, WORDS
 from lab2048.engine.arrays import Counts, Floats, Slides, Words
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import (
-    GOLDEN,
-    count,
-    lowest_cell,
-    max_rank,
-    potential,
-    slide,
-    smallest,
-    table,
-)
+from lab2048.engine.packed import GOLDEN, count, lowest_cell, max_rank, potential, smallest
+from lab2048.engine.slides import slide, table
 from lab2048.game import Game, Rules
 from lab2048.game.notation import checked_threads
 from lab2048.players.player import Player

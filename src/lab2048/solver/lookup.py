@@ -13,7 +13,8 @@ import numpy as np
 
 from lab2048.engine.arrays import Counts, Floats, Halves, Slides, Words
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import age, count, empty_cells, lowest_cell, potential, slide, smallest
+from lab2048.engine.packed import age, count, empty_cells, lowest_cell, potential, smallest
+from lab2048.engine.slides import slide
 from lab2048.solver.keys import REGIONS, region_shift
 from lab2048.solver.successors import BLOCK, next_cells, open_block
 

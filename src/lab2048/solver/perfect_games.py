@@ -10,17 +10,9 @@ import numpy as np
 
 from lab2048.engine.arrays import Counts, Floats, Slides, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import (
-    GOLDEN,
-    age,
-    four_threshold,
-    game_key,
-    mix,
-    slide,
-    spawn,
-    start_board,
-)
-from lab2048.engine.packed import table as slides
+from lab2048.engine.packed import GOLDEN, age, four_threshold, game_key, mix, spawn, start_board
+from lab2048.engine.slides import slide
+from lab2048.engine.slides import table as slides
 from lab2048.game import randomness
 from lab2048.solver.table import Table
 

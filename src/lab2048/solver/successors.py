@@ -6,7 +6,7 @@ vector code; only where results are packed together does a loop go board by boar
 
 What comes out is canonical (`smallest`). Which moves are made does not matter here, so a vertical
 move is one of the transposed board; left and right come out of one look into a table of *pairs*
-(`packed.pairs`).
+(`slides.pairs`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,8 @@ import numpy as np
 
 from lab2048.engine.arrays import Halves, Pairs, Words
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import (
-    CELLS,
-    empty_cells,
-    lowest_cell,
-    occupied,
-    pairs,
-    slide_both,
-    smallest,
-    transpose,
-)
+from lab2048.engine.packed import CELLS, empty_cells, lowest_cell, occupied, smallest, transpose
+from lab2048.engine.slides import pairs, slide_both
 
 BLOCK = 256
 TAG = U(56)

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from lab2048.measure import arena
+from lab2048.measure import journal
 from tests.conftest import run_command
 
 SMALL = ("--board", "2x2", "--games", "20", "--seed", "3")
@@ -400,5 +400,5 @@ other = partial(player)
         sys.modules.pop("changing", None)
         os.utime(tmp_path / "changing.py", (number, number))  # or Python would not look again
         for name in ("player", "other"):
-            paths.add(arena.journal_path(load(f"changing.{name}", Rules(2, 2)), 1))
+            paths.add(journal.journal_path(load(f"changing.{name}", Rules(2, 2)), 1))
     assert len(paths) == 4

@@ -13,7 +13,8 @@ import pytest
 from lab2048 import Board, Game, Rules, random_games
 from lab2048.game.record import Record, RecordError, read_records, write_records
 from lab2048.measure import arena as arena_module
-from lab2048.measure.arena import journal_path, play_games, play_match, record_of, retrace
+from lab2048.measure import journal as journal_module
+from lab2048.measure.arena import play_games, play_match, record_of, retrace
 from lab2048.measure.figures import (
     against_table,
     compare,
@@ -21,6 +22,7 @@ from lab2048.measure.figures import (
     measure,
     summarise,
 )
+from lab2048.measure.journal import journal_path
 from lab2048.players.custom import Custom
 from lab2048.players.player import PlayerError
 from lab2048.players.registry import make_player
@@ -155,7 +157,7 @@ def test_a_journal_that_cannot_be_written_costs_only_itself(tmp_path, capsys, mo
     def full(game):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(arena_module, "_journal_line", full)
+    monkeypatch.setattr(journal_module, "_journal_line", full)
     assert play_match(player, 5, 3, journal=tmp_path / "journal.jsonl").games == whole
     said = f"lab2048: cannot keep finished games in {tmp_path}: {os.strerror(errno.ENOSPC)}\n"
     assert capsys.readouterr().err == said

@@ -17,7 +17,8 @@ from lab2048.cluster.workers import ClusterError, Team
 from lab2048.data.labels import Astray, judged
 from lab2048.engine.arrays import Floats, Words
 from lab2048.game import Rules
-from lab2048.measure.arena import Played, play_games, prepare
+from lab2048.measure.arena import play_games, prepare
+from lab2048.measure.journal import Played
 from lab2048.players.player import Player
 from lab2048.players.registry import make_player
 

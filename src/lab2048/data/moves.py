@@ -43,7 +43,8 @@ from lab2048.engine.arrays import ranks_of
 from lab2048.game import MAX_PACKED_RANK, Game, Rules
 from lab2048.game.record import arrow
 from lab2048.home import check_target, replacing
-from lab2048.measure.arena import Play, Played, play_games, retrace
+from lab2048.measure.arena import Play, play_games, retrace
+from lab2048.measure.journal import Played
 from lab2048.players.player import Player
 
 POOL = 1 << 22

@@ -10,17 +10,12 @@ as many at first as the player asks for, and more as long as a step of all of th
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import queue
 import threading
 import time
-import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
-from io import FileIO
+from contextlib import ExitStack, closing
 from itertools import islice
 from operator import length_hint
 from pathlib import Path
@@ -31,13 +26,13 @@ import numpy as np
 from lab2048.engine.arrays import Bytes, Counts, Flags, Slides, Words
 from lab2048.engine.batch import begin_games, next_words, step_kernel
 from lab2048.engine.intrinsics import lowest_bit
-from lab2048.engine.jit import U, kernel, kernel_digest
+from lab2048.engine.jit import U, kernel
 from lab2048.engine.packed import GOLDEN, four_threshold, max_rank, mix, spawn
 from lab2048.engine.slides import OVERFLOW, slide, table
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, randomness
 from lab2048.game.notation import checked_threads
 from lab2048.game.record import Record
-from lab2048.home import home, say
+from lab2048.measure.journal import Journal, Played, read_journal
 from lab2048.players.player import Player, PlayerError
 
 WIDEST = 2048
@@ -46,17 +41,6 @@ AT_ONCE = 256
 """Moves that a player makes in a game before it goes on with the next, if it can."""
 QUICK = 1e-3
 """Seconds: while a step takes less, more games are put side by side."""
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """A game that was played to its end."""
-
-    index: int
-    score: int
-    max_tile: int
-    moves: bytes
-    """The directions, one a byte."""
 
 
 class OpenGames:
@@ -350,69 +334,3 @@ def play_match(
             progress(len(found))
     seconds = time.perf_counter() - began
     return Match([found[index] for index in range(games)], made / seconds if made else None)
-
-
-class Journal:
-    """A file that finished games are added to, a line with a checksum each.
-
-    Not SQLite, which would commit every game: quick players finish thousands a second, and here a
-    torn line costs no more than its game.
-
-    If it cannot be written, that is said once; the match goes on, and cannot be taken up again.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: FileIO | None = None
-        with self._or_none():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("ab", buffering=0)
-
-    def add(self, game: Played) -> None:
-        """Write a game down."""
-        if self._file is not None:
-            with self._or_none():
-                self._file.write(b"\n" + _journal_line(game).encode())  # the last may be torn
-
-    def close(self) -> None:
-        """Nothing more will be written."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    @contextmanager
-    def _or_none(self) -> Iterator[None]:
-        """Give the file up if the disk does not take it."""
-        try:
-            yield
-        except OSError as error:
-            say(f"cannot keep finished games in {self._path.parent}: {error.strerror}")
-            self.close()
-
-
-def journal_path(player: Player, seed: int) -> Path:
-    """Where the journal of a match is kept; another version of lab2048 has another."""
-    rules = player.rules
-    facts = f"{player.identity} {rules.name} {rules.p4!r} {seed} {kernel_digest()}"
-    return home() / "matches" / f"{hashlib.sha256(facts.encode()).hexdigest()[:24]}.jsonl"
-
-
-def _journal_line(game: Played) -> str:
-    """A game as a line of a journal; a checksum is its end."""
-    facts = [game.index, game.score, game.max_tile, game.moves.hex()]
-    return json.dumps([*facts, zlib.crc32(json.dumps(facts).encode())])
-
-
-def read_journal(path: Path, games: int) -> dict[int, Played]:
-    """The games that were finished; what is damaged is left out, to be played again."""
-    found: dict[int, Played] = {}
-    lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
-    for line in lines:
-        try:
-            index, score, max_tile, moves, _ = json.loads(line)
-            game = Played(index, score, max_tile, bytes.fromhex(moves))
-        except (ValueError, TypeError):
-            continue
-        if _journal_line(game) == line and index < games:
-            found[index] = game
-    return found

@@ -11,8 +11,9 @@ from typing import Any
 from lab2048.game import Rules
 from lab2048.game.randomness import checked_seed
 from lab2048.measure import figures
-from lab2048.measure.arena import Play, Played, journal_path, play_games, prepare, record_of
+from lab2048.measure.arena import Play, play_games, prepare, record_of
 from lab2048.measure.figures import Progress, order, reach_rate
+from lab2048.measure.journal import Played, journal_path
 from lab2048.players.player import Player
 from lab2048.players.registry import PlayerLike, player
 from lab2048.solver.exact_value import check_exact
@@ -317,7 +318,7 @@ def prepared(
     entrants: Sequence[Player], say: Callable[[str], object], games: int, seed: int
 ) -> None:
     """Compile what players need, and say which of their games were played before."""
-    from lab2048.measure.arena import read_journal
+    from lab2048.measure.journal import read_journal
 
     for each in entrants:
         prepare(each)  # whatever is compiled has a progress line of its own

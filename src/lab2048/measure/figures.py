@@ -11,8 +11,9 @@ import numpy as np
 from lab2048.engine.arrays import Counts, Flags, Floats, Words
 from lab2048.engine.packed import ages_of
 from lab2048.game import Board, Direction, Rules
-from lab2048.measure.arena import Play, Played, play_games, play_match, retrace
+from lab2048.measure.arena import Play, play_games, play_match, retrace
 from lab2048.measure.intervals import clustered_interval, mean_interval, share_interval
+from lab2048.measure.journal import Played
 from lab2048.players.player import Player
 from lab2048.solver.exact_value import Layer, check_exact, evaluate_policy
 from lab2048.solver.problem import Problem

@@ -193,8 +193,8 @@ def expectimax_speed(depth: int) -> dict[str, Any]:
     """
     from lab2048.measure.arena import play_games, retrace
     from lab2048.players.expectimax import Expectimax
-    from lab2048.players.expectimax_kernels import FOUND, MADE
     from lab2048.players.registry import make_player
+    from lab2048.players.search_memory import FOUND, MADE
 
     rules = Rules(4, 4)
     (game,) = play_games(make_player("expectimax:depth=2", rules), iter([0]), 1, threads=1)

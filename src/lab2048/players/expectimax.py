@@ -19,19 +19,11 @@ import numpy as np
 
 from lab2048.engine.arrays import Floats, Words
 from lab2048.game import Game
-from lab2048.players.expectimax_kernels import (
-    BUDGET,
-    ENOUGH,
-    MADE,
-    MASK,
-    Memory,
-    heuristic_search,
-    new_memory,
-    table_size,
-)
+from lab2048.players.expectimax_kernels import heuristic_search
 from lab2048.players.heuristic_player import HeuristicPlayer
 from lab2048.players.heuristics import DEFAULT, HEURISTICS
 from lab2048.players.player import Player, PlayerError, option, ties_option
+from lab2048.players.search_memory import BUDGET, ENOUGH, MADE, MASK, Memory, new_memory, table_size
 from lab2048.players.search_step import Spawning, spawning
 from lab2048.players.time_limit import check_time
 

@@ -1,7 +1,7 @@
 """The player that values boards by an n-tuple network, and looks ahead with it.
 
 At depth 1 it makes the move with the best r + V(x), x the afterstate; beyond, expectimax over
-afterstates (`search.expectimax`) with V in the place of a heuristic.
+afterstates (`players.expectimax`) with V in the place of a heuristic.
 
 A network knows nothing about tiles that training has hardly seen. So where the largest tile is one
 of those, the board is *downgraded* first: all tiles above the largest rank that is missing are
@@ -193,7 +193,7 @@ def best_move_kernel(rows: int, cols: int, worth: Worth) -> BestMove:
 
     @kernel(types.UniTuple(types.uint64, 3)(types.uint64, JUDGE, types.float64), lean=True)
     def best_move(board: U, by: Any, tie: float) -> tuple[U, U, U]:
-        """The first of the best moves, as `choice.best_of` has it; its afterstate and reward."""
+        """The first of the best moves, as `ties.best_of` has it; its afterstate and reward."""
         up, right, low, left, down, across = four_moves(board, by, rows, cols)
         first = np.float64(down) + worth(up, by) if up else -np.inf
         second = np.float64(across) + worth(right, by) if right else -np.inf

@@ -176,7 +176,7 @@ def test_the_update_of_one_move_by_hand():
     # 2x2, the whole board as its tuple: a value is the sum of 8 weights. The two halves of the
     # update of one afterstate, "4 . / 2 .", whose target is 10: none of its images are equal, so
     # each of 8 weights takes 0.8 / 8 * 10 = 1.0, and the value is 8; then 0.8 / 8 * 2 = 0.2.
-    from lab2048.learn.td_kernels import Lesson
+    from lab2048.learn.td_moves import Lesson
 
     rules = Rules(2, 2)
     network = Network.of("0123", rules)

@@ -30,7 +30,7 @@ from lab2048.game import Game, Rules
 from lab2048.learn.network_files import NetworkFile, check_board, network_file
 from lab2048.learn.ntuple import Network, Weights, network_kernels
 from lab2048.learn.ntuple_files import KIND, Stored, read_weights
-from lab2048.learn.td_kernels import after_value_kernel, four_moves
+from lab2048.learn.td_moves import after_value_kernel, four_moves
 from lab2048.players.expectimax import DEEPEST, Searcher
 from lab2048.players.expectimax_kernels import BestMoves, search_kernel
 from lab2048.players.player import PlayerError, option

@@ -34,7 +34,8 @@ from lab2048.learn.ntuple import Weights, network_kernels, new_weights
 from lab2048.learn.ntuple_files import FACTS, Stored, read_about, read_weights, write_weights
 from lab2048.learn.ntuple_settings import SMALL, NTupleSettings
 from lab2048.learn.settings import Facts, LearnerSettings
-from lab2048.learn.td_kernels import Lesson, Trail, learning_kernels, lines_of, new_trail
+from lab2048.learn.td_kernels import Trail, learning_kernels, new_trail
+from lab2048.learn.td_moves import Lesson, lines_of
 from lab2048.players.search_step import spawning
 
 if TYPE_CHECKING:

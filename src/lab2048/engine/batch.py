@@ -185,6 +185,16 @@ def begin_game(lanes: Words, j: int, key: U, begin: U, four: Words, rows: int, c
     lanes[MASK, j] = legal(lanes[BOARD, j], rows, cols)
 
 
+@inline("void(uint64[:, ::1], int64, uint64, uint64[::1], uint64[:, ::1])")
+def end_game(lanes: Words, j: int, turn: U, last: Words, counts: Words) -> None:
+    """Write down the game of a lane, if it has had one: its last board, moves and spawned 4s."""
+    game = lanes[GAME, j]
+    if game != U(last.size):
+        last[game] = lanes[BOARD, j]
+        counts[game, 0] = turn - lanes[SINCE, j]
+        counts[game, 1] = lanes[FOURS, j]
+
+
 @cache
 def games_kernel(rows: int, cols: int) -> Callable[..., None]:
     """The kernel that plays whole random games on this board."""
@@ -220,11 +230,7 @@ def games_kernel(rows: int, cols: int) -> Callable[..., None]:
                 if masks[j]:
                     j += 1
                     continue
-                game = lanes[GAME, j]
-                if game != nothing:
-                    last[game] = lanes[BOARD, j]
-                    counts[game, 0] = turn - lanes[SINCE, j]
-                    counts[game, 1] = lanes[FOURS, j]
+                end_game(lanes, j, turn, last, counts)
                 if started == nothing:
                     n -= 1
                     lanes[:, j] = lanes[:, n]

@@ -103,17 +103,19 @@ def best_moves_kernel(step: Steps, evaluate: Evaluate) -> BestMoves:
     return best_moves
 
 
-@fragment
-def add_lanes(filled: int, weights: Floats, wanted: Counts, memory: Any, out: Floats) -> None:
-    """Add the values found in the lanes to what they are wanted for."""
-    for j in range(filled):
-        out[wanted[j]] += weights[j] * memory.best[0, j]
-    memory.tally[MADE] += 4 * filled
-
-
 def last_values_kernel(step: Steps, best_moves: BestMoves) -> LastValues:
     """The kernel that values afterstates with one move to go."""
     worth, open_cells = step.worth, step.open_cells
+
+    @fragment
+    def value_lanes(
+        filled: int, weights: Floats, wanted: Counts, by: Any, memory: Any, out: Floats
+    ) -> None:
+        """Value the states in the lanes, and add that to what they are wanted for."""
+        best_moves(memory.lanes, filled, by, memory.best)
+        for j in range(filled):
+            out[wanted[j]] += weights[j] * memory.best[0, j]
+        memory.tally[MADE] += 4 * filled
 
     @kernel(types.void(WORDS, FLOATS, step.by, SPAWNING, MEMORY, FLOATS))
     def last_values(
@@ -136,27 +138,20 @@ def last_values_kernel(step: Steps, best_moves: BestMoves) -> LastValues:
             fresh[i], out[i] = True, 0.0
             cells = open_cells(after, spawns)
             n = np.float64(count(cells))
-            two, four = spawns.two / n, spawns.four / n
             while cells:
                 tile = lowest_cell(cells)
                 cells ^= tile
-                if two > 0:
-                    boards[filled], weights[filled], wanted[filled] = after | tile, two, i
-                    filled += 1
-                if four > 0:
-                    boards[filled], weights[filled], wanted[filled] = (
-                        after | (tile << U(1)),
-                        four,
-                        i,
-                    )
-                    filled += 1
+                for rank in range(1, 3):
+                    weight = (spawns.two if rank == 1 else spawns.four) / n
+                    if weight > 0:
+                        boards[filled], weights[filled] = after | (tile * U(rank)), weight
+                        wanted[filled] = i
+                        filled += 1
                 if filled > LANES - 2:
-                    best_moves(memory.lanes, filled, by, memory.best)
-                    add_lanes(filled, weights, wanted, memory, out)
+                    value_lanes(filled, weights, wanted, by, memory, out)
                     filled = 0
         if filled:
-            best_moves(memory.lanes, filled, by, memory.best)
-            add_lanes(filled, weights, wanted, memory, out)
+            value_lanes(filled, weights, wanted, by, memory, out)
         for i in range(len(afters)):
             if fresh[i]:
                 place, _ = look_up(afters[i], 1, memory)

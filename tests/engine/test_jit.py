@@ -77,11 +77,18 @@ def test_a_kernel_calls_what_it_is_given_and_itself():
     assert twice(factorial)(3) == 720
 
 
-@needs_jit
-@pytest.mark.parametrize("what", [print, None, [1], {"a": 1}, object()])
+@pytest.mark.parametrize("what", [print, None, [1], {"a": 1}, object(), int, lambda k: k])
 def test_a_kernel_closes_over_constants_and_kernels(what):
-    with pytest.raises(KernelError, match=r"again is given function, a .*neither a constant nor"):
-        twice(what)
+    """Whether it is compiled and kept, or not."""
+    wrong = r"again is given what, a .*: neither a constant nor a kernel"
+    foreign = twice(times(2), keep=False)
+
+    def again(k):
+        return what(foreign(k))
+
+    for made in (kernel("int64(int64)"), fragment):
+        with pytest.raises(KernelError, match=wrong):
+            made(again)
 
 
 @needs_jit

@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import glob
 import hashlib
+import inspect
 import json
 import os
 import shutil
@@ -31,6 +32,7 @@ import numba
 import numpy as np
 from numba.core import config, event, typeinfer
 from numba.core.errors import NumbaError
+from numba.extending import is_jitted
 
 from lab2048.engine.closures import KernelCache, KernelError, all_kept, identity_of, name_of
 from lab2048.home import home, locked, say, say_briefly, temporary_folder, write_atomically
@@ -46,6 +48,10 @@ IN_PYTHON = bool(config.DISABLE_JIT)
 
 PACKAGES_WITH_KERNELS = ("game", "engine", "players", "solver", "measure", "data", "learn")
 """The packages that have kernels, or constants of kernels; a change elsewhere keeps the cache."""
+CONSTANTS = bool | int | float | str | np.generic | np.ndarray
+"""What a kernel may close over besides kernels."""
+_KERNEL = "lab2048_kernel"
+"""The mark of a kernel that runs as plain Python."""
 _KEPT_FOLDERS = 3
 _one_at_a_time = threading.RLock()
 
@@ -75,6 +81,7 @@ def inline(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def fragment(function: Callable[P, T]) -> Callable[P, T]:
     """The same for code that is only ever part of kernels: it is not compiled alone."""
+    _check_closure(function)
     if IN_PYTHON:
         return _in_python(function)
     return cast(Callable[P, T], numba.njit(inline="always")(function))
@@ -88,6 +95,8 @@ def _compiled(
     options |= {"nogil": True, "error_model": "numpy"}
 
     def compiled(function: Callable[P, T]) -> Callable[P, T]:
+        if keep:  # of other people's code Numba is the judge
+            _check_closure(function)
         if IN_PYTHON:
             return _in_python(function)
         if not keep or not all_kept(function):
@@ -117,6 +126,22 @@ def _compiled(
         return cast(Callable[P, T], dispatcher)
 
     return compiled
+
+
+def _check_closure(function: Callable[..., Any]) -> None:
+    """A `KernelError` if a function closes over what is neither a constant nor a kernel."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        if name == function.__name__:  # it calls itself
+            continue
+        value = cell.cell_contents
+        if not (isinstance(value, CONSTANTS) or _is_kernel(value)):
+            what = f"{name_of(function)} is given {name}, a {type(value).__name__}"
+            raise KernelError(f"{what}: neither a constant nor a kernel")
+
+
+def _is_kernel(value: Any) -> bool:
+    """Whether something is a kernel, compiled or in plain Python."""
+    return is_jitted(value) or (inspect.isfunction(value) and _KERNEL in vars(value))
 
 
 def _compile(
@@ -168,6 +193,7 @@ def _in_python(function: Callable[P, T]) -> Callable[P, T]:
         with np.errstate(over="ignore"):
             return function(*args, **kwargs)
 
+    vars(call)[_KERNEL] = True
     return call
 
 

@@ -43,6 +43,9 @@ LANES = 64
 ILLEGAL = -1
 """Stands in place of the reward of a move that was not legal."""
 
+PlayGames = Callable[[Words, Words, Words, Slides, Slides, Words, Words], None]
+Step = Callable[[Words, Counts, Words, Slides, Slides, Counts], None]
+
 
 # -- stages: each does one thing in every lane --------------------------------------------------
 
@@ -196,7 +199,7 @@ def end_game(lanes: Words, j: int, turn: U, last: Words, counts: Words) -> None:
 
 
 @cache
-def games_kernel(rows: int, cols: int) -> Callable[..., None]:
+def games_kernel(rows: int, cols: int) -> PlayGames:
     """The kernel that plays whole random games on this board."""
 
     @kernel(
@@ -294,7 +297,7 @@ def undo_illegal(
 
 
 @cache
-def step_kernel(rows: int, cols: int) -> Callable[..., None]:
+def step_kernel(rows: int, cols: int) -> Step:
     """The kernel that makes one move on each of many boards of this size."""
 
     @kernel("void(uint64[:, ::1], int64[::1], uint64[::1], uint32[::1], uint32[::1], int64[::1])")

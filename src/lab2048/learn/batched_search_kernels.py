@@ -96,6 +96,9 @@ FOREST = numba.typeof(new_forest(1, 1, 4))
 TREE = numba.typeof(Tree(*(array[0] for array in new_forest(1, 1, 4).trees)))
 PutNode = Callable[[U, float, Any, Any], int]
 Descend = Callable[[U, Any, Any, Any, Floats], tuple[int, int]]
+Plant = Callable[[Words, Words, Any, Any, Words, Counts], int]
+Grow = Callable[[int, Any, Any, Any, Floats, Words, Counts], int]
+Settle = Callable[[Counts, Counts, Singles, Singles, Floats, Any], None]
 
 
 # -- a tree --------------------------------------------------------------------------------------
@@ -252,7 +255,7 @@ def back_up_best(leaf: int, tree: Any) -> None:
 # -- many trees ----------------------------------------------------------------------------------
 
 
-def plant_kernel(board: Steps, put_node: PutNode) -> Callable[..., int]:
+def plant_kernel(board: Steps, put_node: PutNode) -> Plant:
     """The kernel that begins trees."""
 
     @kernel(types.int64(WORDS, WORDS, FOREST, board.by, WORDS, COUNTS))
@@ -277,7 +280,7 @@ def plant_kernel(board: Steps, put_node: PutNode) -> Callable[..., int]:
     return plant
 
 
-def grow_kernel(board: Steps, put_node: PutNode) -> Callable[..., int]:
+def grow_kernel(board: Steps, put_node: PutNode) -> Grow:
     """The kernel that takes trees to their next leaves."""
     descend = descend_kernel(board, put_node)
 
@@ -352,9 +355,9 @@ def settle(
 class Growing(NamedTuple):
     """The kernels above for one board."""
 
-    plant: Callable[..., int]
-    grow: Callable[..., int]
-    settle: Callable[..., None]
+    plant: Plant
+    grow: Grow
+    settle: Settle
 
 
 @cache

@@ -32,7 +32,7 @@ from lab2048.learn.ntuple import Network, Weights, network_kernels
 from lab2048.learn.ntuple_files import KIND, Stored, read_weights
 from lab2048.learn.td_moves import after_value_kernel, four_moves
 from lab2048.players.expectimax import DEEPEST, Searcher
-from lab2048.players.expectimax_kernels import BestMoves, search_kernel
+from lab2048.players.expectimax_kernels import BestMoves, RootValues, search_kernel
 from lab2048.players.player import PlayerError, option
 from lab2048.players.search_step import MakeMoves, Steps, Worth, open_cells_kernel
 
@@ -87,6 +87,8 @@ def playing_table(rules: Rules, four: Words, well: int, tie: float) -> Playing:
 _NONE = np.empty(0, np.uint64)
 JUDGE = numba.typeof(Judge(_NONE, _NONE, np.empty(0, np.float32), 0.0, 0.0, 0.0, 0.0, 0.0))
 PLAYING = numba.typeof(Playing(np.empty(0, np.uint32), np.empty(0, np.uint32), _NONE, 0, 0.0))
+QValues = Callable[[Words, Any, Floats], None]
+PlayOn = Callable[[Words, Any, Any, Bytes, Counts], None]
 BestMove = Callable[[U, Any, float], tuple[U, U, U]]
 
 
@@ -141,7 +143,8 @@ def best_moves_kernel(rows: int, cols: int, worth: Worth) -> BestMoves:
     return best_moves
 
 
-def q_values_kernel(network: Network) -> Callable[..., None]:
+@cache
+def q_values_kernel(network: Network) -> QValues:
     """The kernel that values moves by a network of the rule `q`."""
     rows, cols = network.rows, network.cols
     value = network_kernels(network, 1, True).value
@@ -213,7 +216,7 @@ def best_move_kernel(rows: int, cols: int, worth: Worth) -> BestMove:
 
 
 @cache
-def games_kernel(network: Network, rule: str) -> Callable[..., None]:
+def games_kernel(network: Network, rule: str) -> PlayOn:
     """The kernel that plays games with a network."""
     rows, cols = network.rows, network.cols
     best_move = best_move_kernel(rows, cols, worth_kernel(network, rule))
@@ -250,10 +253,8 @@ def games_kernel(network: Network, rule: str) -> Callable[..., None]:
 
 
 @cache
-def playing_kernel(network: Network, rule: str) -> Callable[..., None]:
-    """The kernel that searches with a network, or finds values of moves if it has those."""
-    if rule == "q":
-        return q_values_kernel(network)
+def network_search(network: Network, rule: str) -> RootValues:
+    """The kernel that searches with a network of the rule `td` or `state`."""
     rows, cols, worth = network.rows, network.cols, worth_kernel(network, rule)
     open_cells = open_cells_kernel(rows, cols)
     step = Steps(rows, cols, JUDGE, make_moves_kernel(rows, cols), open_cells, worth)
@@ -340,9 +341,9 @@ class NTuple(Searcher):
         if self.stored.facts["rule"] != "q":
             games_kernel(self.stored.network, self.stored.facts["rule"])
 
-    def search(self) -> tuple[Callable[..., None], Any]:
+    def search(self) -> tuple[RootValues, Any]:
         stored = self.stored
-        kernel = playing_kernel(stored.network, stored.facts["rule"])
+        kernel = network_search(stored.network, stored.facts["rule"])
         return kernel, judge_of(stored, self.rules)
 
     def play_on(self, state: Words, four: Words, moves: Bytes, results: Counts) -> bool:
@@ -359,7 +360,6 @@ class NTuple(Searcher):
         downgrade(boards, self.well, lowered)
         if self.stored.facts["rule"] != "q":
             return super().values_many(lowered, words)
-        values, by = self.search()
         out = np.empty((len(boards), 4))
-        values(lowered, by, out)
+        q_values_kernel(self.stored.network)(lowered, judge_of(self.stored, self.rules), out)
         return out

@@ -87,6 +87,7 @@ Adjust = Callable[[U, int, np.float32, Weights], None]
 Correct = Callable[[U, int, float, Any, Weights], None]
 LearnBack = Callable[[int, Any, Weights, Any], None]
 LearnGame = Callable[[U, Any, Any, Any, Weights, Any, Counts], None]
+LearnGames = Callable[[Words, Any, Any, Any, Weights, Any, Counts], None]
 
 
 # -- weights -------------------------------------------------------------------------------------
@@ -217,7 +218,7 @@ def learn_game_kernel(rows: int, cols: int, rule: str, backward: bool, parts: Pa
     return learn_game
 
 
-def learn_games_kernel(learn_game: LearnGame) -> Callable[..., None]:
+def learn_games_kernel(learn_game: LearnGame) -> LearnGames:
     """The kernel that plays games and learns from each."""
 
     @kernel(
@@ -246,7 +247,7 @@ class Learning(NamedTuple):
     value: Value
     correct: Correct
     explore: Explore
-    learn_games: Callable[..., None]
+    learn_games: LearnGames
 
 
 @cache

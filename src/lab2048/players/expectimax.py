@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from lab2048.engine.arrays import Floats, Words
 from lab2048.game import Game
-from lab2048.players.expectimax_kernels import heuristic_search
+from lab2048.players.expectimax_kernels import RootValues, heuristic_search
 from lab2048.players.heuristic_player import HeuristicPlayer
 from lab2048.players.heuristics import DEFAULT, HEURISTICS
 from lab2048.players.player import Player, PlayerError, option, ties_option
@@ -84,7 +83,7 @@ class Searcher(Player):
         """Compile, without thinking as long as a move may take."""
         replace(self, time=None, depth=2).choose(Game(self.rules, 0).board)
 
-    def search(self) -> tuple[Callable[..., None], Any]:
+    def search(self) -> tuple[RootValues, Any]:
         """The kernel that searches, and what it values boards by."""
         raise PlayerError(f"{self.name} has no search")
 
@@ -158,6 +157,6 @@ class Expectimax(HeuristicPlayer, Searcher):
     def spawns(self, cutoff: float) -> Spawning:
         return spawning(self.rules, cutoff, self.cells)
 
-    def search(self) -> tuple[Callable[..., None], Any]:
+    def search(self) -> tuple[RootValues, Any]:
         evaluate, by = self.evaluation()
         return heuristic_search(self.rules.rows, self.rules.cols, evaluate), by

@@ -104,6 +104,7 @@ TREE = numba.typeof(new_tree(1))
 RandomAfter = Callable[[U, U, Any, Words, Floats], U]
 PlayOut = Callable[[U, U, Any, Any], float]
 AddNode = Callable[[U, U, Any, Any, Any, Floats], None]
+Search = Callable[[Words, Words, Any, Any, Floats, Any, Floats], None]
 Descend = Callable[[U, Any, Any, Any, Floats], int]
 
 _own = threading.local()
@@ -280,7 +281,7 @@ def back_up(value: float, tree: Any) -> None:
 
 
 @cache
-def search_kernel(rows: int, cols: int, evaluate: Evaluate) -> Callable[..., None]:
+def search_kernel(rows: int, cols: int, evaluate: Evaluate) -> Search:
     """The kernel that searches a board with a heuristic."""
     step = steps(rows, cols, evaluate)
     add_node = add_node_kernel(step)

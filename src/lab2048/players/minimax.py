@@ -36,6 +36,7 @@ from lab2048.players.time_limit import check_time
 DEEPEST = 12
 
 Worst = Callable[[U, int, float, float, Any, Any, Words, Floats], float]
+RootValues = Callable[[Words, int, bool, Any, Any, Floats], None]
 
 
 def _value_type(step: Steps) -> Any:
@@ -103,7 +104,7 @@ def opponent_kernel(step: Steps, tiles_by_chance: bool) -> Worst:
     return worst
 
 
-def root_kernel(step: Steps, worst: Worst) -> Callable[..., None]:
+def root_kernel(step: Steps, worst: Worst) -> RootValues:
     """The kernel that searches, for what values afterstates."""
     make_moves = step.make_moves
 
@@ -135,7 +136,7 @@ def root_kernel(step: Steps, worst: Worst) -> Callable[..., None]:
 
 
 @cache
-def search_kernel(rows: int, cols: int, name: str, evaluate: Evaluate) -> Callable[..., None]:
+def search_kernel(rows: int, cols: int, name: str, evaluate: Evaluate) -> RootValues:
     """The kernel that searches by minimax or expectiminimax, with a heuristic."""
     step = steps(rows, cols, evaluate)
     return root_kernel(step, opponent_kernel(step, name == "expectiminimax"))

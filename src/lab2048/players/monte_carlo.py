@@ -36,13 +36,14 @@ from lab2048.players.player import Player, option, ties_option
 from lab2048.players.search_step import steps
 from lab2048.players.time_limit import check_time, stop_flag
 
+FirstBoards = Callable[[Words, Words, int, Words, Any, Floats, Words], int]
 BACKUPS = ("score", "max", "sum")
 TOGETHER = 4096
 """About so many games are played in one go."""
 
 
 @cache
-def boards_kernel(rows: int, cols: int) -> Callable[..., int]:
+def boards_kernel(rows: int, cols: int) -> FirstBoards:
     """The kernel that writes the boards that random games begin with."""
     board = steps(rows, cols)
     make_moves = board.make_moves

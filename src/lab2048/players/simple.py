@@ -33,7 +33,7 @@ def even_chances(boards: Words, out: Floats, rows: int, cols: int) -> None:
 
 
 @cache
-def gains_kernel(rows: int, cols: int) -> Callable[..., None]:
+def gains_kernel(rows: int, cols: int) -> Callable[[Words, Any, Floats], None]:
     """The kernel that finds what moves gain on one board."""
     board = steps(rows, cols)
     make_moves = board.make_moves

@@ -32,6 +32,7 @@ from lab2048.players.time_limit import check_time
 SAMPLES, GAMMA, DEAD = range(3)
 
 Sampled = Callable[[U, int, Any, Any, Floats, Any], float]
+RootValues = Callable[[Words, Words, int, Any, Any, Floats, Floats], None]
 WORK = types.Tuple((WORD_ROWS, FLOAT_ROWS, WORDS))
 
 
@@ -75,7 +76,7 @@ def sampled_kernel(step: Steps) -> Sampled:
     return sampled
 
 
-def root_kernel(step: Steps, sampled: Sampled) -> Callable[..., None]:
+def root_kernel(step: Steps, sampled: Sampled) -> RootValues:
     """The kernel that searches, for what values afterstates."""
     make_moves = step.make_moves
 
@@ -100,7 +101,7 @@ def root_kernel(step: Steps, sampled: Sampled) -> Callable[..., None]:
 
 
 @cache
-def search_kernel(rows: int, cols: int, evaluate: Evaluate) -> Callable[..., None]:
+def search_kernel(rows: int, cols: int, evaluate: Evaluate) -> RootValues:
     """The kernel that searches a board with a heuristic."""
     step = steps(rows, cols, evaluate)
     return root_kernel(step, sampled_kernel(step))

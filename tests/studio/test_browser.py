@@ -346,6 +346,14 @@ def test_a_board_of_several_lines_is_pasted(page, end):
         expect(page).to_have_url(re.compile(f"board={hexadecimal('2 4 . / . 8 16')}&rules=2x3"))
 
 
+def test_another_player_is_one_that_was_not_asked_yet(page):
+    """The usual player of 3x3 has an option: it is still the same player."""
+    page.goto("/analyse?board=643512114&rules=3x3")
+    expect(page.get_by_label("Player 1", exact=True)).to_have_value("ntuple")
+    page.get_by_role("button", name="+ Player").click()
+    expect(page.get_by_label("Player 2", exact=True)).to_have_value("expectimax")
+
+
 # -- watch ---------------------------------------------------------------------------------------
 
 

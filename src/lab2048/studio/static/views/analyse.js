@@ -189,9 +189,10 @@ async function resize(view, size) {
 }
 
 async function another({ rules, specs }) {
-  const asked = specs.map((spec) => spec.split(":")[0]);
+  const nameOf = (spec) => spec.split(":")[0];
+  const asked = specs.map(nameOf);
   const usual = await usualPlayer(rules);
-  return [usual, ...ADDED].find((name) => !asked.includes(name)) ?? "random";
+  return [usual, ...ADDED].find((spec) => !asked.includes(nameOf(spec))) ?? "random";
 }
 
 // -- what is shown ------------------------------------------------------------------------------

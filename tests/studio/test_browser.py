@@ -357,6 +357,17 @@ def test_another_player_is_one_that_was_not_asked_yet(page):
 # -- watch ---------------------------------------------------------------------------------------
 
 
+def test_another_board_is_watched_with_its_own_usual_player(page):
+    """There is no network for 5x2: the usual player of 4x4 could not play there."""
+    page.goto("/watch?rules=4x4&seed=5&at=1")
+    expect(page.locator(".player-name")).to_have_text("ntuple:depth=3")
+    page.get_by_label("Board size").select_option("5x2")
+    expect(page.locator(".player-name")).to_have_text(re.compile("^expectimax"))
+    expect(page.locator(".side .note")).to_have_text("")
+    page.get_by_label("Board size").select_option("4x4")
+    expect(page.locator(".player-name")).to_have_text("ntuple:depth=3")
+
+
 @pytest.mark.parametrize("width", [375, 414])
 def test_a_player_who_is_watched_on_a_phone(browser, address, width):
     context = browser.new_context(base_url=address, viewport={"width": width, "height": 720})

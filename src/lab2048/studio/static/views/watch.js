@@ -19,7 +19,6 @@ export const KEYS = [
 ];
 const SPEED = 8; // moves per second, unless another is chosen
 const LAST = 100000; // the move that a game can be shown from, at most
-const USUAL = ["ntuple", "expectimax"]; // players that are there on some boards and not on others
 
 export function open(root, params, hash, page) {
   const view = {
@@ -157,9 +156,10 @@ function showSettings({ page, parts, rules, seed, specs, actions }) {
 }
 
 async function resize(view, size) {
+  const before = await usualPlayer(view.rules);
   view.rules = Rules.parse(size, view.rules.p4);
-  const [first] = view.specs;
-  view.specs[0] = USUAL.includes(first) ? await usualPlayer(view.rules) : first;
+  const usual = await usualPlayer(view.rules); // that of another board may not play on this one
+  view.specs = view.specs.map((spec) => (spec === before ? usual : spec));
   restart(view);
 }
 

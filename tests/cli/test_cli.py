@@ -20,12 +20,14 @@ import typer
 from rich.console import Console
 
 import lab2048
+from lab2048.cli import completion
 from lab2048.cli import console as cli_progress
 from lab2048.cli import solve as cli_solve
 from lab2048.cli.app import app
 from lab2048.engine import jit
 from lab2048.game.notation import counted
 from lab2048.learn.network_files import FILE, network_folder, write_tensors
+from lab2048.players import registry
 from lab2048.solver.problem import Problem
 from lab2048.tabular import Tabular
 
@@ -612,6 +614,11 @@ def test_shells_complete_names(words, command, monkeypatch, with_names):
     monkeypatch.setenv("_LAB2048_COMPLETE", "complete_bash")
     ends = [name.rpartition(":")[2] for name in expected]
     assert command()[1].split() == ends
+
+
+def test_completion_knows_the_players_of_others(monkeypatch):
+    monkeypatch.setattr(registry, "_elsewhere", lambda: {"experiment": None})
+    assert completion.players("exp") == ["expectimax", "expectiminimax", "experiment"]
 
 
 def test_completion_loads_nothing_slow(with_names):

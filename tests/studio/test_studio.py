@@ -8,6 +8,7 @@ import json
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -15,10 +16,12 @@ import pytest
 from lab2048.game import Board, Direction, Game, Rules
 from lab2048.game.record import Record
 from lab2048.measure import positions as analysis
+from lab2048.players import registry
 from lab2048.players.expectimax import Expectimax
 from lab2048.players.heuristics import evaluator
 from lab2048.players.mcts import tree_of_thread
 from lab2048.players.registry import PLAYERS, player_class
+from lab2048.players.simple import Greedy
 from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
 from lab2048.studio import connections, limits, table_jobs
@@ -174,6 +177,28 @@ def test_all_that_a_request_may_ask_for_is_bounded():
         text = f"{2 * value}s" if option == "time" else str(int(2 * value))
         with pytest.raises(ValueError, match="at most"):
             checked_player(f"{name}:{option}={text}", Rules(3, 3))
+
+
+def test_players_that_others_added_are_listed(client, monkeypatch):
+    """One that was registered, and one of another distribution that cannot be loaded."""
+
+    class Mine(Greedy):
+        name, about = "mine", "a player of mine"
+
+    def load():
+        raise RuntimeError("no such device")
+
+    monkeypatch.setitem(registry._registered, "mine", Mine)
+    monkeypatch.setattr(registry, "_elsewhere", lambda: {"theirs": SimpleNamespace(load=load)})
+    assert client.get("/api").json()["players"] == [*PLAYERS, "theirs", "mine"]
+    found = {each["name"]: each for each in client.get("/api/players").json()}
+    assert found["mine"]["about"] == "a player of mine" and found["mine"]["trouble"] is None
+    assert found["theirs"]["trouble"] == "the player theirs cannot be loaded: no such device"
+    assert registry.CUSTOM not in found
+    thoughts = client.get(
+        "/api/analyse", params={"board": "110000", "rules": "3x2", "player": "mine"}
+    )
+    assert thoughts.json()["players"]["mine"]["choice"] is not None
 
 
 # -- games ---------------------------------------------------------------------------------------

@@ -58,11 +58,11 @@ def boards(incomplete: str) -> list[str]:
 
 def players(incomplete: str) -> list[str]:
     """Names of players or, after a colon, of what networks there are for one."""
-    from lab2048.players.registry import CUSTOM, PLAYERS
+    from lab2048.players.registry import CUSTOM, player_names
 
     kind, colon, _ = incomplete.rpartition(":")
     if not colon:
-        return _matching([*PLAYERS, f"{CUSTOM}:"], incomplete)
+        return _matching([*player_names(), f"{CUSTOM}:"], incomplete)
     return _matching([f"{kind}:{name}" for name in _networks(kind)], incomplete)
 
 

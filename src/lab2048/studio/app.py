@@ -21,7 +21,7 @@ from lab2048.game.notation import SHAPES
 from lab2048.measure import positions
 from lab2048.measure.archive import list_results, read_results
 from lab2048.measure.review import usual_judge
-from lab2048.players.registry import PLAYERS
+from lab2048.players.registry import player_names
 from lab2048.solver.problem import ON_THE_FLY, Problem
 from lab2048.solver.table import Table
 from lab2048.solver.tables import command_for
@@ -374,10 +374,10 @@ def _add_games(app: FastAPI) -> None:
 
 def _add_facts(app: FastAPI) -> None:
     """What the page has to know before it asks anything else."""
+    player_names()  # looks for other distributions' once, before there are requests
     facts = {
         "name": "lab2048",
         "version": lab2048.__version__,
-        "players": list(PLAYERS),
         "most_players": PLAYERS_AT_ONCE,
         "solved_at_once": ON_THE_FLY,
         "judges": {f"{r}x{c}": usual_judge(Rules(r, c)) for r, c in SHAPES},
@@ -385,4 +385,4 @@ def _add_facts(app: FastAPI) -> None:
 
     @app.get("/api", include_in_schema=False)
     async def about() -> Response:
-        return fresh(facts)
+        return fresh({**facts, "players": player_names()})  # one may be registered meanwhile

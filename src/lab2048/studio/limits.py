@@ -10,7 +10,13 @@ from typing import Any
 
 from lab2048.game import Rules
 from lab2048.players.player import Player, PlayerError, format_value
-from lab2048.players.registry import CUSTOM, PLAYERS, make_player, parse_spec, player_class
+from lab2048.players.registry import (
+    CUSTOM,
+    make_player,
+    parse_spec,
+    player_class,
+    player_names,
+)
 
 MOST = {
     ("expectimax", "depth"): 5,
@@ -88,11 +94,14 @@ def _check_amount(name: str, option: str, value: Any) -> None:
 
 def describe_players(rules: Rules) -> list[dict[str, Any]]:
     """Describe every player: its options, and whether it can play on a board."""
-    return [_describe(name, rules) for name in PLAYERS]
+    return [_describe(name, rules) for name in player_names()]
 
 
 def _describe(name: str, rules: Rules) -> dict[str, Any]:
-    cls = player_class(name)
+    try:
+        cls = player_class(name)
+    except ValueError as error:  # of another distribution, and it cannot be loaded
+        return {"name": name, "about": "", "values": "", "options": [], "trouble": str(error)}
     options = [
         {
             "name": each.name,

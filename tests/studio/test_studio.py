@@ -29,6 +29,7 @@ from lab2048.studio import fair_queue as work
 from lab2048.studio import resources as library
 from lab2048.studio.fair_queue import BusyError, Desk
 from lab2048.studio.limits import checked_player
+from lab2048.studio import review as studio_review
 from lab2048.studio.pages import STATIC, VIEWS, page_files, tile_styles
 from tests.conftest import run_command
 from tests.serving import logged, serving
@@ -51,6 +52,30 @@ def a_game(rules, seed, moves=10**6):
 
 
 # -- positions -----------------------------------------------------------------------------------
+
+def on_a_loop():
+    """Whether it is an event loop that calls."""
+    return asyncio._get_running_loop() is not None
+
+
+@pytest.fixture
+def on_loop(monkeypatch):
+    """A function that has calls noted if an event loop makes them: the results, in a list."""
+
+    def note(owner, name):
+        found, function = [], getattr(owner, name)
+
+        def noted(*args, **kwargs):
+            result = function(*args, **kwargs)
+            if on_a_loop():
+                found.append(result)
+            return result
+
+        monkeypatch.setattr(owner, name, noted)
+        return found
+
+    return note
+
 
 
 def test_an_analysis_is_the_object_of_probe(client, made):
@@ -235,6 +260,12 @@ def test_a_review_by_a_player_of_a_game_that_began_elsewhere(client):
     assert not lines[0]["exact"] and "not known" in lines[0]["caveat"]
     assert lines[-1]["summary"]["moves"] == 5 and lines[-1]["summary"]["loss"] is None
     assert set(lines[-1]["summary"]["marks"]) <= {"best", "other"}
+
+
+def test_a_review_is_written_off_the_event_loop(client, solved_home, on_loop):
+    texts, summaries = on_loop(json, "dumps"), on_loop(studio_review, "summary")
+    assert "summary" in reviewed(client, Record.of(a_game(Rules(3, 2), 5), "me"))[-1]
+    assert summaries == [] and [len(text) for text in texts if len(text) > 200] == []
 
 
 @pytest.mark.parametrize(

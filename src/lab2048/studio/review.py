@@ -1,4 +1,7 @@
-"""The review of a game as a stream: moves are judged in short turns, and sent as JSON lines."""
+"""The review of a game as a stream: moves are judged in short turns, and sent as JSON lines.
+
+Lines are written by the threads that judge: those of a long game would hold up the event loop.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ async def find_judge(
 
 async def review_lines(
     desk: Desk, client: Client, record: Record, judge: Table | Player, name: str
-) -> AsyncIterator[str]:
+) -> AsyncIterator[bytes]:
     """Yield the lines of the answer."""
     facts = {
         "judge": name,
@@ -66,20 +69,37 @@ async def review_lines(
         "points": isinstance(judge, Table) or judge.points,
         "moves": len(record.moves),
     }
-    yield json.dumps(facts) + "\n"
+    yield _line(facts)
     left = review_steps(record, judge, JUDGED_BY_TABLE if isinstance(judge, Table) else 1)
     steps: list[Step] = []
     try:
-        while part := await desk.run_patiently(client, some_steps, left, name):
-            steps += part
-            yield json.dumps({"steps": [step.as_json() for step in part]}) + "\n"
+        while part := await desk.run_patiently(client, _part, left, name):
+            found, line = part
+            steps += found
+            yield line
     except ValueError as error:
-        yield json.dumps({"error": one_line(error)}) + "\n"
+        yield _line({"error": one_line(error)})
         return
-    yield json.dumps({"summary": summary(steps)}) + "\n"
+    yield await desk.run_patiently(client, _summary_line, steps)
 
 
-def some_steps(left: Iterator[Step], judge: str) -> list[Step]:
+def _part(left: Iterator[Step], judge: str) -> tuple[list[Step], bytes] | None:
+    """Judge some moves. Return their steps and the line of these; None at the end of the game."""
+    found = _some_steps(left, judge)
+    return (found, _line({"steps": [step.as_json() for step in found]})) if found else None
+
+
+def _summary_line(steps: list[Step]) -> bytes:
+    """The last line of the answer."""
+    return _line({"summary": summary(steps)})
+
+
+def _line(found: dict[str, Any]) -> bytes:
+    """A line of the answer."""
+    return json.dumps(found).encode() + b"\n"
+
+
+def _some_steps(left: Iterator[Step], judge: str) -> list[Step]:
     """Judge moves for `JUDGED` seconds, at least one; empty at the end of the game."""
     end = time.perf_counter() + JUDGED
     found: list[Step] = []

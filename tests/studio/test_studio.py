@@ -8,6 +8,7 @@ import json
 import socket
 import threading
 import time
+from importlib import metadata
 from types import SimpleNamespace
 
 import httpx
@@ -91,6 +92,16 @@ def test_an_analysis_is_the_object_of_probe(client, made):
     for direction in Direction:
         legal = direction in exact
         assert found["moves"][str(direction)]["q"] == (exact[direction].q if legal else None)
+
+
+def test_an_objective_is_parsed_off_the_event_loop(client, monkeypatch):
+    """One that nobody knows is looked for in all distributions that are installed."""
+    looked = []
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: looked.append(on_a_loop()) or [])
+    asked = {"board": "110000", "rules": "3x2", "player": "optimal:objective=luck"}
+    found = client.get("/api/analyse", params=asked)
+    assert found.status_code == 400 and "luck" in found.json()["detail"]
+    assert looked and not any(looked)
 
 
 def test_a_position_that_no_game_reaches_is_still_analysed(client):

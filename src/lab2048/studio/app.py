@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -221,9 +222,11 @@ def _add_positions(app: FastAPI) -> None:
         if found is None:
             found = positions.probed(place, game, None, after).as_json()
 
+        run = partial(desk.run, client_of(request))
+
         async def ask(spec: str) -> positions.Opinion:
-            await library.ready_for(spec, game)
-            return await desk.run(client_of(request), library.opinion, spec, game, place)
+            await library.ready_for(spec, game, run)
+            return await run(library.opinion, spec, game, place)
 
         specs = dict.fromkeys(player)
         thoughts = await while_there(request, all_of(map(ask, specs))) if specs else []

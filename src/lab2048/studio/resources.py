@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from lab2048.game import P4, Board, Rules
@@ -21,6 +21,8 @@ from lab2048.studio.open_tables import OpenTables
 from lab2048.studio.table_jobs import ON_REQUEST, TableJobs, UnsolvedError
 
 T = TypeVar("T")
+Run = Callable[..., Awaitable[Any]]
+"""`Desk.run` or `Desk.run_patiently` for some client."""
 
 PLAYERS_KEPT = 8
 """Players that are ready at a time; one with a network may take 270 MB."""
@@ -82,11 +84,13 @@ class Library:
 
     # -- players -------------------------------------------------------------------------------
 
-    async def ready_for(self, spec: str, rules: Rules) -> None:
-        """See to it that the table that a player needs is there, if it is a small one."""
+    async def ready_for(self, spec: str, rules: Rules, run: Run) -> None:
+        """See to it that the table that a player needs is there, if it is a small one.
+
+        `run` has a thread call a function.
+        """
         if spec.strip().partition(":")[0] == "optimal":
-            objective = parse_spec(spec)[1].get("objective", "score")
-            await self.ask(Problem.of(rules, objective=objective), lambda table: True)
+            await self.ask(await run(_problem_of, spec, rules), lambda table: True)
 
     def player(self, spec: str, rules: Rules) -> Player:
         """The player of a spec; all that a request may name can be asked by several threads."""
@@ -118,6 +122,14 @@ class Library:
         player = self.player(spec, rules)
         with time_limit(MOVE_SECONDS, player.spec):
             return opinion(player, board)
+
+
+def _problem_of(spec: str, rules: Rules) -> Problem:
+    """What a player by a table needs solved.
+
+    Off the event loop: an objective that nobody knows is looked for in all distributions.
+    """
+    return Problem.of(rules, objective=parse_spec(spec)[1].get("objective", "score"))
 
 
 async def exact_answer(

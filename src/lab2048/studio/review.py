@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 from lab2048.formatting import one_line
@@ -53,8 +54,9 @@ async def find_judge(
         if table is not None:
             return table, "perfect play"
     spec = spec or usual_judge(rules)
-    await library.ready_for(spec, rules)
-    player = await desk.run(client, library.player, spec, rules)
+    run = partial(desk.run, client)
+    await library.ready_for(spec, rules, run)
+    player = await run(library.player, spec, rules)
     return player, player.spec
 
 

@@ -194,8 +194,8 @@ class Watch:
         speed = _speed(order)
         skip = int(_number(order, "skip", 0, SKIPPED, 0))
         game = Game(rules, _seed(order.get("seed")))
-        await self.library.ready_for(spec, rules)
-        player = await self.desk.run_patiently(self.client, self.library.player, spec, rules)
+        await self.library.ready_for(spec, rules, self._work)
+        player = await self._work(self.library.player, spec, rules)
         self.run, self.speed, self.steps = Run(player, game, skip), speed, 0
         self.paused = bool(order.get("paused", False))
 

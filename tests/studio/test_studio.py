@@ -17,6 +17,7 @@ import pytest
 from lab2048.game import Board, Direction, Game, Rules
 from lab2048.game.record import Record
 from lab2048.measure import positions as analysis
+from lab2048.measure.archive import keep_results, read_results
 from lab2048.players import registry
 from lab2048.players.expectimax import Expectimax
 from lab2048.players.heuristics import evaluator
@@ -25,12 +26,12 @@ from lab2048.players.registry import PLAYERS, player_class
 from lab2048.players.simple import Greedy
 from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
-from lab2048.studio import connections, limits, table_jobs
+from lab2048.studio import connections, limits, results, table_jobs
 from lab2048.studio import fair_queue as work
 from lab2048.studio import resources as library
+from lab2048.studio import review as studio_review
 from lab2048.studio.fair_queue import BusyError, Desk
 from lab2048.studio.limits import checked_player
-from lab2048.studio import review as studio_review
 from lab2048.studio.pages import STATIC, VIEWS, page_files, tile_styles
 from tests.conftest import run_command
 from tests.serving import logged, serving
@@ -51,8 +52,6 @@ def a_game(rules, seed, moves=10**6):
         game.play(game.board.legal_moves[0])
     return game
 
-
-# -- positions -----------------------------------------------------------------------------------
 
 def on_a_loop():
     """Whether it is an event loop that calls."""
@@ -77,6 +76,8 @@ def on_loop(monkeypatch):
 
     return note
 
+
+# -- positions -----------------------------------------------------------------------------------
 
 
 def test_an_analysis_is_the_object_of_probe(client, made):
@@ -261,6 +262,12 @@ def test_a_review_is_that_of_the_command(client, tmp_path, solved_home):
     assert steps[-1]["loss"] == pytest.approx(sum(step["regret"] for step in steps))
 
 
+def test_a_review_is_written_off_the_event_loop(client, solved_home, on_loop):
+    texts, summaries = on_loop(json, "dumps"), on_loop(studio_review, "summary")
+    assert "summary" in reviewed(client, Record.of(a_game(Rules(3, 2), 5), "me"))[-1]
+    assert summaries == [] and [len(text) for text in texts if len(text) > 200] == []
+
+
 def test_a_review_by_a_player_of_a_game_that_began_elsewhere(client):
     start = Board.parse("16 8 . / 4 2 . / 2 . .")
     game = Game(Rules(3, 3), 3, start=start)
@@ -271,12 +278,6 @@ def test_a_review_by_a_player_of_a_game_that_began_elsewhere(client):
     assert not lines[0]["exact"] and "not known" in lines[0]["caveat"]
     assert lines[-1]["summary"]["moves"] == 5 and lines[-1]["summary"]["loss"] is None
     assert set(lines[-1]["summary"]["marks"]) <= {"best", "other"}
-
-
-def test_a_review_is_written_off_the_event_loop(client, solved_home, on_loop):
-    texts, summaries = on_loop(json, "dumps"), on_loop(studio_review, "summary")
-    assert "summary" in reviewed(client, Record.of(a_game(Rules(3, 2), 5), "me"))[-1]
-    assert summaries == [] and [len(text) for text in texts if len(text) > 200] == []
 
 
 @pytest.mark.parametrize(
@@ -678,6 +679,38 @@ def test_a_crowd_is_answered_without_errors(solved_home, monkeypatch):
 
 
 # -- results -------------------------------------------------------------------------------------
+
+
+def test_collections_are_written_off_the_event_loop(client, command, solved_home, on_loop):
+    assert command("evaluate", "greedy", "--board", "3x2", "--games", "20")[0] == 0
+    texts = on_loop(json, "dumps")
+    (name,) = {each["name"] for each in client.get("/api/results").json()}
+    for path in (f"results/{name}", "tables", "players"):
+        assert client.get(f"/api/{path}").status_code == 200
+    (solved_home / "results" / f"{name}.json").unlink()
+    assert texts == []
+
+
+def test_results_are_read_again_only_when_they_have_changed(own_home, monkeypatch):
+    scores = {"player": "me", "board": "3x2", "scores": [1, 2], "score": {"mean": 1.5}}
+    first = keep_results([scores], ["evaluate"])
+    reads = []
+    monkeypatch.setattr(
+        results, "read_results", lambda name: reads.append(name) or read_results(name)
+    )
+    listing = results.ResultList()
+    assert [each["name"] for each in json.loads(listing.encoded())] == [first.stem]
+    second = keep_results([scores], ["evaluate"])
+    (first.parent / "20200101-000000-abcdef.json").write_text("damaged")
+    for _ in range(2):
+        names = {each["name"] for each in json.loads(listing.encoded())}
+        assert names == {first.stem, second.stem}
+    assert sorted(reads) == sorted([first.stem, second.stem, "20200101-000000-abcdef"])
+    second.write_text(second.read_text().replace('"me"', '"somebody else"'))
+    players = {each["results"][0]["player"] for each in json.loads(listing.encoded())}
+    assert players == {"me", "somebody else"}
+    first.unlink()
+    assert len(json.loads(listing.encoded())) == 1
 
 
 def test_evaluations_are_kept_and_listed(client, command, solved_home):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -20,7 +21,7 @@ from lab2048.formatting import one_line
 from lab2048.game import P4, Board, Rules
 from lab2048.game.notation import SHAPES
 from lab2048.measure import positions
-from lab2048.measure.archive import list_results, read_results
+from lab2048.measure.archive import read_results
 from lab2048.measure.review import usual_judge
 from lab2048.players.registry import player_names
 from lab2048.solver.problem import ON_THE_FLY, Problem
@@ -31,6 +32,7 @@ from lab2048.studio.fair_queue import BusyError, Client, Desk
 from lab2048.studio.limits import PLAYERS_AT_ONCE, SPEC, describe_players
 from lab2048.studio.pages import add_pages, file_answer, page_files
 from lab2048.studio.resources import Library, exact_answer, solved_tables, survey_of
+from lab2048.studio.results import ResultList
 from lab2048.studio.review import checked_record, find_judge, review_lines
 from lab2048.studio.watch import Watches
 
@@ -179,9 +181,15 @@ async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-def fresh(found: Any) -> JSONResponse:
-    """An answer that no browser keeps."""
-    return JSONResponse(found, headers={"cache-control": "no-store"})
+def fresh(found: Any) -> Response:
+    """An answer that no browser keeps; what may be long comes as bytes, written by a thread."""
+    body = found if isinstance(found, bytes) else encoded(found)
+    return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
+
+
+def encoded(found: Any) -> bytes:
+    """JSON; numbers that are none are a `ValueError`."""
+    return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 # -- positions -------------------------------------------------------------------------------------
@@ -258,19 +266,35 @@ def _add_collections(app: FastAPI) -> None:
     """Players, tables, surveys, results."""
     library: Library = app.state.library
     desk: Desk = app.state.desk
+    listed = ResultList()
+
+    async def work(request: Request, function: Callable[[], T]) -> T:
+        """Have a thread call a function, as long as somebody waits for it."""
+        return await while_there(request, desk.run(client_of(request), function))
+
+    async def answer(request: Request, function: Callable[[], Any], missing: str = "") -> Response:
+        """Have a thread call a function and write what it returns; None is a 404."""
+
+        def body() -> bytes:
+            found = function()
+            if found is None:
+                raise HTTPException(404, missing)
+            return found if isinstance(found, bytes) else encoded(found)
+
+        return fresh(await work(request, body))
 
     @app.get("/api/players", response_model=list[models.PlayerFacts], tags=["collections"])
     async def players(request: Request, rules: SizeQuery = None, p4: FourQuery = P4) -> Response:
         """All players with their options, and whether they can play on a board."""
         game = Rules.parse(rules or "4x4", p4)
-        return fresh(await desk.run(client_of(request), describe_players, game))
+        return await answer(request, partial(describe_players, game))
 
     @app.get("/api/tables", response_model=models.Tables, tags=["collections"])
-    async def tables() -> Response:
+    async def tables(request: Request) -> Response:
         """What has been solved, and what is being solved."""
-        found = await asyncio.to_thread(solved_tables)
+        # in this order: what is done in between is in both, and would else be in neither
         making = [each.as_json() for each in library.jobs.running.values()]
-        return fresh({"tables": found, "making": making})
+        return await answer(request, lambda: {"tables": solved_tables(), "making": making})
 
     @app.post(
         "/api/tables", response_model=models.MakingFacts, status_code=202, tags=["collections"]
@@ -283,12 +307,10 @@ def _add_collections(app: FastAPI) -> None:
         return JSONResponse(library.jobs.solve([problem]).as_json(), 202)
 
     @app.get("/api/surveys/{name}", response_model=dict[str, Any], tags=["collections"])
-    async def survey(name: str) -> Response:
+    async def survey(request: Request, name: str) -> Response:
         """What optimal play on a solved board is like."""
-        found = await asyncio.to_thread(survey_of, name)
-        if found is None:
-            raise HTTPException(404, "there is no survey of that name")
-        return fresh(found)
+        missing = "there is no survey of that name"
+        return await answer(request, partial(survey_of, name), missing)
 
     @app.post(
         "/api/surveys/{name}",
@@ -296,50 +318,24 @@ def _add_collections(app: FastAPI) -> None:
         status_code=202,
         tags=["collections"],
     )
-    async def make_survey(name: str) -> Response:
+    async def make_survey(request: Request, name: str) -> Response:
         """Survey a solved board of up to nine cells; `GET /api/tables` tells how far it is."""
-        solved = await asyncio.to_thread(solved_tables)
+        solved = await work(request, solved_tables)
         table = next((each for each in solved if each["name"] == name), None)
         if table is None or not table["kept"] or table["objective"] != "score":
             raise HTTPException(404, "there is no table of scores with that name")
         return JSONResponse(library.jobs.survey(Problem.from_json(table)).as_json(), 202)
 
     @app.get("/api/results", response_model=list[dict[str, Any]], tags=["collections"])
-    async def results() -> Response:
+    async def results(request: Request) -> Response:
         """Past evaluations, newest first; without what takes much room."""
-        found = await asyncio.to_thread(list_results)
-        rows = []
-        for each in found:
-            with suppress(AttributeError, KeyError, TypeError):  # one that somebody has changed
-                rows.append(_brief(each))
-        return fresh(rows)
+        return await answer(request, listed.encoded)
 
     @app.get("/api/results/{name}", response_model=dict[str, Any], tags=["collections"])
-    async def result(name: str) -> Response:
+    async def result(request: Request, name: str) -> Response:
         """One evaluation, with everything that is known about it."""
-        found = await asyncio.to_thread(read_results, name)
-        if found is None:
-            raise HTTPException(404, "there are no results of that name")
-        return fresh(found)
-
-
-def _brief(found: dict[str, Any]) -> dict[str, Any]:
-    """Results without bins and lists."""
-    rows = []
-    for each in found["results"]:
-        optimal = each.get("optimal") or {}
-        exact = each.get("exact") or {}
-        names = ("player", "board", "p4", "games", "seed", "score", "reach", "moves_per_second")
-        rows.append(
-            {
-                **{name: each.get(name) for name in names},
-                "exact_value": exact.get("value"),
-                "exact_regret": exact.get("regret"),
-                "regret_per_game": optimal.get("regret_per_game"),
-                "agreement": optimal.get("agreement"),
-            }
-        )
-    return {name: found[name] for name in ("name", "made", "command")} | {"results": rows}
+        missing = "there are no results of that name"
+        return await answer(request, partial(read_results, name), missing)
 
 
 # -- games -----------------------------------------------------------------------------------------

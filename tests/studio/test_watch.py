@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from lab2048.game import Game, Rules
-from lab2048.game.record import Record
+from lab2048.game.record import Record, moves_text
 from lab2048.studio import connections
 from lab2048.studio import watch as watching
 from lab2048.studio.fair_queue import Desk
@@ -58,6 +58,19 @@ def test_a_watched_game_goes_on_where_it_was(address):
     later = watch(address, {**start, "skip": 5, "paused": True}, {"do": "step"}, {"do": "play"})
     assert later[0]["count"] == 5 and later[0]["moves"] == whole[:5]
     assert "".join(frame["moves"] for frame in later) == whole
+
+
+def test_frames_are_written_off_the_event_loop(address, monkeypatch):
+    """The first one may have all the moves of a long game."""
+    loops = []
+
+    def noted(moves):
+        loops.append(asyncio._get_running_loop())
+        return moves_text(moves)
+
+    monkeypatch.setattr(watching, "moves_text", noted)
+    watch(address, {"do": "start", "rules": "3x2", "player": "random", "seed": 4, "skip": 5})
+    assert len(loops) > 1 and {*loops} == {None}
 
 
 def test_a_step_is_one_move_and_a_pause_is_none(address):

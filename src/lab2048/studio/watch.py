@@ -44,7 +44,7 @@ PATIENCE = 20.0
 
 
 class Run:
-    """A game and who plays it. One thread at a time is at work on it."""
+    """A game and who plays it. One thread at a time is at work on it, which also writes frames."""
 
     def __init__(self, player: Player, game: Game, skip: int) -> None:
         self.player, self.game, self.skip = player, game, skip
@@ -55,6 +55,21 @@ class Run:
     def skipping(self) -> bool:
         """Whether it has not reached the move that it is shown from."""
         return len(self.game.moves) < self.skip and not self.game.over
+
+    def opening(self) -> str:
+        """The first frame, with which game it is."""
+        self.think()
+        return json.dumps({"started": self.facts(), **self.frame(None)})
+
+    def turn(self, count: int, began: float, before: int) -> str | None:
+        """Make moves of a frame, up to `count` after the first `before`; None until it is due.
+
+        `began` is when the first of them was asked for.
+        """
+        if not self.part(count - (len(self.game.moves) - before), began + FRAME):
+            return None
+        made = len(self.game.moves) - before
+        return json.dumps(self.frame(made / max(time.monotonic() - began, 1e-6)))
 
     def part(self, count: int, end: float) -> bool:
         """Make up to `count` moves within a slice of time. Return whether a frame can be sent.
@@ -138,9 +153,13 @@ class Watch:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def tell(self, message: dict[str, Any]) -> None:
-        """Send a message; a client that does not take it counts as gone."""
+        """Send a short message."""
+        await self.send(json.dumps(message))
+
+    async def send(self, text: str) -> None:
+        """Send a message as JSON; a client that does not take it counts as gone."""
         try:
-            await asyncio.wait_for(self.socket.send_text(json.dumps(message)), PATIENCE)
+            await asyncio.wait_for(self.socket.send_text(text), PATIENCE)
         except (TimeoutError, RuntimeError):
             raise WebSocketDisconnect(1001) from None
 
@@ -234,8 +253,7 @@ class Watch:
             left = run.skip - len(run.game.moves)
             await self._work(run.part, left, time.monotonic() + SLICE)
         if self.run is run:
-            await self._work(run.think)
-            await self.tell({"started": run.facts(), **run.frame(None)})
+            await self.send(await self._work(run.opening))
 
     async def _turn(self, run: Run) -> None:
         """Make as many moves as are due for a frame, and send it."""
@@ -243,15 +261,14 @@ class Watch:
         count = max(1, round(self.speed * FRAME)) if self.speed else 1 << 30
         if self.steps:
             self.steps, count = self.steps - 1, 1
-        ready = False
-        while not ready:
-            left = count - (len(run.game.moves) - before)
-            ready = await self._work(run.part, left, began + FRAME)
+        frame = None
+        while frame is None:
+            frame = await self._work(run.turn, count, began, before)
             if self.run is not run:  # another was started meanwhile
                 return
         made = len(run.game.moves) - before
         self.due = max(self.due, began - 0.1) + (made / self.speed if self.speed else FRAME)
-        await self.tell(run.frame(made / max(time.monotonic() - began, 1e-6)))
+        await self.send(frame)
 
     async def _work(self, function: Any, *args: Any) -> Any:
         return await self.desk.run_patiently(self.client, function, *args)

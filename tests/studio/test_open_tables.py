@@ -97,6 +97,45 @@ def test_what_is_decoded_is_looked_up_without_a_thread(solved_home, monkeypatch)
     assert first != threading.get_ident() == second
 
 
+def test_the_files_of_an_open_table_are_looked_at_by_threads_and_seldom(solved_home, monkeypatch):
+    looked = []
+    is_current = open_tables.OpenTable.is_current
+
+    def noted(self):
+        looked.append(asyncio._get_running_loop())
+        return is_current(self)
+
+    async def all_of_it():
+        books = open_tables.OpenTables()
+        for _ in range(20):
+            assert await books.get(Problem.of("3x2")) is not None
+        assert looked == []
+        monkeypatch.setattr(open_tables, "RECHECK", 0.0)
+        await asyncio.gather(*(books.get(Problem.of("3x2")) for _ in range(20)))
+        books.close()
+
+    monkeypatch.setattr(open_tables.OpenTable, "is_current", noted)
+    asyncio.run(all_of_it())
+    assert looked == [None]
+
+
+def test_the_player_by_a_table_takes_little_memory_and_follows_its_files(
+    made, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("LAB2048_HOME", str(tmp_path))
+    folder = tmp_path / "tables" / "3x2-score"
+    shutil.copytree(made, folder)
+    books = library.Library()
+    ask = partial(books.player, "optimal", Rules(3, 2))
+    first = ask()
+    assert ask() is first and first.table._layers._room == open_tables.TABLE_BYTES
+    shutil.rmtree(folder)
+    shutil.copytree(made, folder, copy_function=shutil.copy)  # written now
+    again = ask()
+    assert again is not first and ask() is again
+    assert again.choose(BOARD, 0) == first.choose(BOARD, 0)
+
+
 def test_a_view_of_memory_reads_no_file(made):
     with Table(made) as table:
         view = table.in_memory()
@@ -137,6 +176,7 @@ def is_open(file):
 
 def test_a_table_that_is_replaced_is_opened_again(solved_home, made, tmp_path, monkeypatch):
     monkeypatch.setenv("LAB2048_HOME", str(tmp_path))
+    monkeypatch.setattr(open_tables, "RECHECK", 0.0)
     folder = tmp_path / "tables" / "3x2-score"
     problem = Problem.of("3x2")
 

@@ -9,10 +9,11 @@ many requests ask for it at the same time.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from lab2048.solver.problem import Problem
@@ -24,13 +25,15 @@ T = TypeVar("T")
 
 TABLE_BYTES = 1 << 26
 """Memory for decoded layers of each open table; single blocks take a quarter as much."""
-TABLES_KEPT = 8
-"""Tables that are open at a time: those of a small board, with a chance for each tile."""
+TABLES_KEPT = 12
+"""Tables that are open at a time: 3x3 has nine, for the score and for the chance of each tile."""
+RECHECK = 1.0
+"""Seconds after which it is looked whether the files of an open table are still the same."""
 WORKERS = 4
 """Threads that read tables."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class OpenTable:
     """A table, and the version of its files that is open."""
 
@@ -39,9 +42,11 @@ class OpenTable:
     """The same, as far as it is in memory (`Table.in_memory`)."""
     changed: int
     """When its manifest was written, in nanoseconds."""
+    looked: float = field(default_factory=time.monotonic)
+    """When its files were last looked at."""
 
     def is_current(self) -> bool:
-        """Whether the files are still those that were opened."""
+        """Look whether the files are still those that were opened; not on the event loop."""
         try:
             return (self.table.path / MANIFEST).stat().st_mtime_ns == self.changed
         except OSError:
@@ -82,9 +87,12 @@ class OpenTables:
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     async def _current(self, problem: Problem) -> OpenTable | None:
-        """The table of a problem, opened now unless it is open; None if it is not solved."""
+        """The table of a problem, opened now unless it is open; None if it is not solved.
+
+        One whose files were replaced may still answer for a second (`RECHECK`).
+        """
         kept = self._kept.get(problem)
-        if kept is not None and kept.is_current():
+        if kept is not None and time.monotonic() - kept.looked < RECHECK:
             self._kept.move_to_end(problem)
             return kept
         if problem not in self._opening:
@@ -94,14 +102,16 @@ class OpenTables:
         return await asyncio.shield(self._opening[problem])
 
     async def _open(self, problem: Problem) -> OpenTable | None:
-        """Open a table and keep it, in the place of an older one."""
+        """Open a table, or see that it still is, and keep it, in the place of an older one."""
         loop = asyncio.get_running_loop()
+        kept = self._kept.get(problem)
         try:
-            opened = await loop.run_in_executor(self._workers, _opened, problem)
+            opened = await loop.run_in_executor(self._workers, current_table, problem, kept)
         finally:
             del self._opening[problem]
             self._kept.pop(problem, None)
         if opened is not None:
+            opened.looked = time.monotonic()
             self._kept[problem] = opened
             while len(self._kept) > TABLES_KEPT:
                 self._kept.popitem(last=False)  # its files are closed when nobody uses it
@@ -114,8 +124,13 @@ def _look_at(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-def _opened(problem: Problem) -> OpenTable | None:
-    """The table of a problem, opened now; None if it is not solved."""
+def current_table(problem: Problem, kept: OpenTable | None = None) -> OpenTable | None:
+    """The table of a problem: the one that is kept, if its files are the same, or opened now.
+
+    None if the problem is not solved. For worker threads: it reads files.
+    """
+    if kept is not None and kept.is_current():
+        return kept
     folder = find_table(problem)
     if folder is None:
         return None

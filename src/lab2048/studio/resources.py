@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lab2048.game import P4, Board, Rules
 from lab2048.measure.archive import read_survey, survey_file
@@ -13,11 +13,12 @@ from lab2048.measure.positions import Opinion, opinion
 from lab2048.players.player import Player
 from lab2048.players.registry import parse_spec
 from lab2048.players.time_limit import time_limit
+from lab2048.solver.optimal import Optimal
 from lab2048.solver.problem import MAX_CELLS, Problem
 from lab2048.solver.table import Table
 from lab2048.solver.tables import command_for, is_made_when_needed, list_tables
 from lab2048.studio.limits import MOVE_SECONDS, checked_player
-from lab2048.studio.open_tables import OpenTables
+from lab2048.studio.open_tables import OpenTable, OpenTables, current_table
 from lab2048.studio.table_jobs import ON_REQUEST, TableJobs, UnsolvedError
 
 T = TypeVar("T")
@@ -28,13 +29,24 @@ PLAYERS_KEPT = 8
 """Players that are ready at a time; one with a network may take 270 MB."""
 
 
+class ReadyPlayer(NamedTuple):
+    """A player, and the table that it looks moves up in if it does."""
+
+    player: Player
+    table: OpenTable | None
+
+    def is_current(self) -> bool:
+        """Whether the table has not been replaced."""
+        return self.table is None or self.table.is_current()
+
+
 class Library:
     """Tables and players. `player` and `opinion` may be called from any thread."""
 
     def __init__(self) -> None:
         self.tables = OpenTables()
         self.jobs = TableJobs()
-        self._players: OrderedDict[tuple[str, Rules], Player] = OrderedDict()
+        self._players: OrderedDict[tuple[str, Rules], ReadyPlayer] = OrderedDict()
         self._makers: dict[tuple[str, Rules], threading.Lock] = {}
         self._lock = threading.Lock()
 
@@ -96,23 +108,26 @@ class Library:
         """The player of a spec; all that a request may name can be asked by several threads."""
         key = spec.strip(), rules
         with self._lock:
-            if key in self._players:
+            kept = self._players.get(key)
+            if kept is not None:
                 self._players.move_to_end(key)
-                return self._players[key]
+        if kept is not None and kept.is_current():
+            return kept.player
+        with self._lock:
             maker = self._makers.setdefault(key, threading.Lock())
         with maker:  # a network or a table is loaded once, however many ask for it
             found = self._players.get(key)
-            return self._make_player(key) if found is None else found
+            return self._make_player(key) if found is None or found is kept else found.player
 
     def _make_player(self, key: tuple[str, Rules]) -> Player:
         """Make a player and keep it."""
         try:
-            made = checked_player(*key)
+            made = _with_small_cache(checked_player(*key))
             with self._lock:
                 self._players[key] = made
                 while len(self._players) > PLAYERS_KEPT:
                     self._players.popitem(last=False)
-            return made
+            return made.player
         finally:
             with self._lock:
                 self._makers.pop(key, None)
@@ -122,6 +137,18 @@ class Library:
         player = self.player(spec, rules)
         with time_limit(MOVE_SECONDS, player.spec):
             return opinion(player, board)
+
+
+def _with_small_cache(player: Player) -> ReadyPlayer:
+    """A player; one by a table gets it opened as others here are, with little memory."""
+    if not isinstance(player, Optimal):
+        return ReadyPlayer(player, None)
+    own = player.table
+    opened = current_table(own.problem)
+    if opened is not None:
+        object.__setattr__(player, "table", opened.table)  # it is frozen
+        own.close()
+    return ReadyPlayer(player, opened)
 
 
 def _problem_of(spec: str, rules: Rules) -> Problem:

@@ -83,7 +83,7 @@ def begin(page):
     expect(page.locator(".board .tile")).to_have_count(2)
 
 
-PACKED = 'async (moves) => (await import("/static/engine.js")).packMoves(moves)'
+PACKED = 'async (moves) => (await import("/static/game.js")).packMoves(moves)'
 """The moves of a game as an address has them."""
 
 

@@ -1,9 +1,9 @@
 // The frame of the page: addresses, keys, light and dark, messages.
 //
 // Each view is a module in views/, with a folder of its own for its parts. board.js draws boards,
-// engine.js plays the game, api.js asks the server.
+// game.js plays the game, api.js asks the server.
 
-import { el, fill } from "./parts.js";
+import { el, fill } from "./dom.js";
 
 const VIEWS = {
   play: () => import("./views/play.js"),

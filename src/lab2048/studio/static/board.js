@@ -1,7 +1,7 @@
 // A board on the page: tiles that slide, merge and appear.
 
-import { boardText, tile } from "./engine.js";
-import { el } from "./parts.js";
+import { el } from "./dom.js";
+import { boardText, tile } from "./game.js";
 
 const SLIDE = 110;
 const calm = matchMedia("(prefers-reduced-motion: reduce)");

@@ -1,7 +1,7 @@
 // Line charts as SVG, with a colour, a dash and a mark of its own for each line.
 
+import { el } from "./dom.js";
 import { compact, number } from "./numbers.js";
-import { el } from "./parts.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
 const DASHES = ["", "6 3", "2 3", "8 3 2 3", "12 3", "4 2"];

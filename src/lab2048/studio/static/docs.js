@@ -1,7 +1,7 @@
 // The interface for programs, out of its own description.
 
-import { el, fill } from "./parts.js";
 import { get } from "./api.js";
+import { el, fill } from "./dom.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)").matches;
 document.documentElement.dataset.theme =

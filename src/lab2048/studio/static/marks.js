@@ -1,8 +1,8 @@
 // How good a move is: the marks, what a judge says of the four moves, and bars that show it.
 
-import { ARROWS, DIRECTIONS } from "./engine.js";
+import { el } from "./dom.js";
+import { ARROWS, DIRECTIONS } from "./game.js";
 import { loss, number, percent } from "./numbers.js";
-import { el } from "./parts.js";
 
 export const GRADES = {
   best: { sign: "✓", word: "best" },

@@ -1,9 +1,9 @@
 // The offer to solve a board, and then how far that is.
 
 import { get, post } from "./api.js";
-import { forgetPlayers } from "./choices.js";
+import { el, fill } from "./dom.js";
+import { forgetPlayers } from "./fields.js";
 import { percent } from "./numbers.js";
-import { el, fill } from "./parts.js";
 
 const EVERY = 400; // milliseconds from one question to the next
 

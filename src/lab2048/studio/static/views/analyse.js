@@ -1,7 +1,7 @@
 // Analyse: set up a position, see what every move is worth, and walk through the tree of the game.
 
 import { query } from "../api.js";
-import { serverFacts, usualPlayer } from "../choices.js";
+import { serverFacts, usualPlayer } from "../fields.js";
 import {
   DIRECTIONS,
   Game,
@@ -12,7 +12,7 @@ import {
   legalMoves,
   newSeed,
   parseBoard,
-} from "../engine.js";
+} from "../game.js";
 import { ask } from "./analyse/ask.js";
 import { drawEditor, drawPalette, editorKey } from "./analyse/editor.js";
 import { fillSettings, layOut } from "./analyse/layout.js";

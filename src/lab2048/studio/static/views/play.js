@@ -2,13 +2,13 @@
 
 import { query } from "../api.js";
 import { onSwipe } from "../board.js";
-import { fourInput, sizeSelect } from "../choices.js";
-import { DIRECTIONS, Game, Rules, hex, newSeed, packMoves } from "../engine.js";
+import { bestScore, keepGame, keepSetting, offerBest, setting } from "../browser_storage.js";
+import { el, field, fill } from "../dom.js";
+import { fourInput, sizeSelect } from "../fields.js";
+import { DIRECTIONS, Game, Rules, hex, newSeed, packMoves } from "../game.js";
 import { whole } from "../numbers.js";
-import { el, field, fill } from "../parts.js";
-import { bestScore, keepGame, keepSetting, offerBest, setting } from "../store.js";
 import { addressOf, gameOf, unfinished } from "./play/address.js";
-import { AUTO, ask, judgeMove, paintMarks } from "./play/judge.js";
+import { AUTO, ask, judgeMove, paintMarks } from "./play/hints.js";
 import { layOut } from "./play/layout.js";
 
 export { unfinished };

@@ -1,10 +1,10 @@
 // Results: past evaluations side by side, and what has been solved.
 
 import { get, query } from "../api.js";
-import { el, fill } from "../parts.js";
-import { drawBoards } from "./results/boards.js";
+import { el, fill } from "../dom.js";
 import { drawDetails } from "./results/details.js";
 import { drawEvaluations, isColumn, newest } from "./results/evaluations.js";
+import { drawBoards } from "./results/solved_boards.js";
 
 export const TITLE = "Results";
 export const KEYS = [

@@ -1,16 +1,16 @@
 // Review: a game move by move, its mistakes, and the chance to try again.
 
 import { query } from "../api.js";
+import { keepGame } from "../browser_storage.js";
 import { moveCursor } from "../chart.js";
-import { hex, newSeed, replay } from "../engine.js";
+import { fill } from "../dom.js";
+import { hex, newSeed, replay } from "../game.js";
 import { isMistake } from "../marks.js";
 import { percent } from "../numbers.js";
-import { fill } from "../parts.js";
-import { keepGame } from "../store.js";
+import { fragmentOf, recordOf, rulesOf } from "./review/address.js";
 import { showChoice } from "./review/choose.js";
-import { judgeGame, tellMove } from "./review/judge.js";
+import { judgeGame, tellMove } from "./review/judging.js";
 import { AUTO, layOut, makeParts } from "./review/layout.js";
-import { fragmentOf, recordOf, rulesOf } from "./review/record.js";
 import { showSummary } from "./review/summary.js";
 
 export const TITLE = "Review";

@@ -1,12 +1,12 @@
 // Watch: one player at work, or two side by side on the same seed.
 
 import { query } from "../api.js";
-import { usualPlayer } from "../choices.js";
-import { Rules, newSeed, packMoves, parseSeed } from "../engine.js";
-import { fill } from "../parts.js";
-import { keepGame } from "../store.js";
+import { keepGame } from "../browser_storage.js";
+import { fill } from "../dom.js";
+import { usualPlayer } from "../fields.js";
+import { Rules, newSeed, packMoves, parseSeed } from "../game.js";
 import { SPEEDS, fillSettings, layOut, showSpeed } from "./watch/layout.js";
-import { Side } from "./watch/side.js";
+import { Side } from "./watch/watched_game.js";
 
 export const TITLE = "Watch";
 export const KEYS = [

@@ -1,10 +1,10 @@
 // Questions about the position that is shown: first what is exact, then what players think.
 
 import { get } from "../../api.js";
-import { DIRECTIONS, hex } from "../../engine.js";
-import { el, fill } from "../../parts.js";
+import { el, fill } from "../../dom.js";
+import { DIRECTIONS, hex } from "../../game.js";
 import { solvePanel } from "../../solve_panel.js";
-import { showAnswer } from "./answer.js";
+import { showAnswer } from "./move_table.js";
 import { offerReach } from "./reach.js";
 import { showSpawns } from "./spawns.js";
 

@@ -1,7 +1,7 @@
 // The board that can be edited: its cells, the tiles to choose from, and its keys.
 
-import { boardText, tile } from "../../engine.js";
-import { el, fill } from "../../parts.js";
+import { el, fill } from "../../dom.js";
+import { boardText, tile } from "../../game.js";
 
 const HIGHEST = 17; // the rank of 131072
 const face = (rank, none = "") =>

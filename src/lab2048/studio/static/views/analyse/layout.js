@@ -1,7 +1,7 @@
 // The elements of Analyse, and where they stand.
 
-import { PlayerPicker, fourInput, sizeSelect } from "../../choices.js";
-import { button, el, field, fill, stage } from "../../parts.js";
+import { button, el, field, fill, stage } from "../../dom.js";
+import { PlayerPicker, fourInput, sizeSelect } from "../../fields.js";
 
 // Make the elements, and put them into the page. `actions` is what they do.
 export function layOut(root, actions) {

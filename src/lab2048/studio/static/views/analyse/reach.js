@@ -1,8 +1,8 @@
 // The chance to reach each tile from a position, by a player who is after just that tile.
 
 import { get } from "../../api.js";
+import { el, fill } from "../../dom.js";
 import { percent } from "../../numbers.js";
-import { el, fill } from "../../parts.js";
 
 const AT_ONCE = 6; // cells; the tables of larger boards take a while to make
 

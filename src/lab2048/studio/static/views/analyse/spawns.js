@@ -1,9 +1,9 @@
 // The spawns after a move: every tile that may come, each a position to go on from.
 
 import { smallBoard } from "../../board.js";
-import { DIRECTIONS, parseBoard } from "../../engine.js";
+import { el, fill } from "../../dom.js";
+import { DIRECTIONS, parseBoard } from "../../game.js";
 import { number, percent } from "../../numbers.js";
-import { el, fill } from "../../parts.js";
 
 export function showSpawns(view, spawns) {
   const place = view.parts.spawns;

@@ -1,10 +1,10 @@
 // The address of a game: its rules, its seed, and after the # its moves.
 
 import { query } from "../../api.js";
-import { Game, Rules, fromHex, hex, newSeed, packMoves, parseSeed, unpackMoves } from "../../engine.js";
+import { setting } from "../../browser_storage.js";
+import { Game, Rules, fromHex, hex, newSeed, packMoves, parseSeed, unpackMoves } from "../../game.js";
 import { whole } from "../../numbers.js";
-import { setting } from "../../store.js";
-import { AUTO } from "./judge.js";
+import { AUTO } from "./hints.js";
 
 // The game of an address, and whether all its moves are legal.
 export function gameOf(params, hash) {

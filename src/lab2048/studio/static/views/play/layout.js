@@ -1,10 +1,10 @@
 // The elements of Play, and where they stand.
 
 import { BoardView } from "../../board.js";
-import { PlayerPicker } from "../../choices.js";
+import { button, el, fill, stage } from "../../dom.js";
+import { PlayerPicker } from "../../fields.js";
 import { MoveBars } from "../../marks.js";
-import { button, el, fill, stage } from "../../parts.js";
-import { AUTO } from "./judge.js";
+import { AUTO } from "./hints.js";
 
 // Make the elements, and put them into the page. `actions` is what they do.
 export function layOut(root, hints, actions) {

@@ -1,10 +1,10 @@
 // The rows that are ticked, side by side: scores, tiles, regret, and the largest mistakes.
 
 import { get, query } from "../../api.js";
-import { Rules } from "../../engine.js";
+import { el, fill } from "../../dom.js";
+import { Rules } from "../../game.js";
 import { number, whole } from "../../numbers.js";
-import { el, fill } from "../../parts.js";
-import { SHARE, card } from "./card.js";
+import { SHARE, card } from "./chart_card.js";
 import { idOf } from "./evaluations.js";
 
 const MISTAKES = 2; // that are listed for each player

@@ -1,7 +1,7 @@
 // The table of past evaluations: a row for each player, which can be sorted and ticked.
 
+import { el, fill, nameParts } from "../../dom.js";
 import { number, percent, whole } from "../../numbers.js";
-import { el, fill, nameParts } from "../../parts.js";
 
 const largest = (row) => Number(Object.keys(row.reach ?? {}).at(-1) ?? 0);
 const COLUMNS = [

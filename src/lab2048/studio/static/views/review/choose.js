@@ -1,9 +1,9 @@
 // The page on which a game is chosen: from a file, or from those of this browser.
 
-import { parseRecord } from "../../engine.js";
+import { games } from "../../browser_storage.js";
+import { el, fill } from "../../dom.js";
+import { parseRecord } from "../../game.js";
 import { whole } from "../../numbers.js";
-import { el, fill } from "../../parts.js";
-import { games } from "../../store.js";
 
 const LISTED = 200; // games of a file
 const MOST_BYTES = 50e6; // of a file

@@ -1,8 +1,8 @@
 // The elements of a game that is reviewed, and where they stand.
 
 import { BoardView } from "../../board.js";
-import { PlayerPicker } from "../../choices.js";
-import { button, el, field, fill, stage } from "../../parts.js";
+import { button, el, field, fill, stage } from "../../dom.js";
+import { PlayerPicker } from "../../fields.js";
 
 export const AUTO = "auto"; // the exact table where there is one, else the usual player
 

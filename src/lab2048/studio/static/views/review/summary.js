@@ -2,10 +2,10 @@
 
 import { smallBoard } from "../../board.js";
 import { chart } from "../../chart.js";
-import { ARROWS, DIRECTIONS } from "../../engine.js";
+import { el, fill } from "../../dom.js";
+import { ARROWS, DIRECTIONS } from "../../game.js";
 import { GRADES, isMistake, lostText } from "../../marks.js";
 import { number, percent, whole } from "../../numbers.js";
-import { el, fill } from "../../parts.js";
 
 const DRAWN = 1500; // points of a graph, about
 

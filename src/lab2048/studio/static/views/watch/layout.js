@@ -1,7 +1,7 @@
 // The elements of Watch, and where they stand.
 
-import { PlayerPicker, fourInput, sizeSelect } from "../../choices.js";
-import { button, el, field, fill } from "../../parts.js";
+import { button, el, field, fill } from "../../dom.js";
+import { PlayerPicker, fourInput, sizeSelect } from "../../fields.js";
 
 export const SPEEDS = [1, 2, 4, 8, 15, 30, 60, 120, 250, 500, 1000, 0]; // 0: as fast as it goes
 

@@ -1,10 +1,10 @@
 // A game judged by the server: what it says comes in lines, some moves at a time.
 
 import { postLines } from "../../api.js";
-import { DIRECTIONS, recordJson } from "../../engine.js";
+import { el, fill } from "../../dom.js";
+import { DIRECTIONS, recordJson } from "../../game.js";
 import { GRADES, lostText } from "../../marks.js";
 import { whole } from "../../numbers.js";
-import { el, fill } from "../../parts.js";
 
 // Have the game judged; what was under way is given up. `done` is called at the end.
 export async function judgeGame(view, done) {

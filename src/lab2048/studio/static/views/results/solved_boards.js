@@ -1,9 +1,9 @@
 // The boards that have been solved, and the survey of one of them.
 
 import { get, post } from "../../api.js";
+import { el, fill } from "../../dom.js";
 import { bytes, number, percent, whole } from "../../numbers.js";
-import { el, fill } from "../../parts.js";
-import { SHARE, card } from "./card.js";
+import { SHARE, card } from "./chart_card.js";
 
 const COLUMNS = ["board", "objective", "p4", "positions", "value of the start", "size", "survey"];
 const EVERY = 500; // milliseconds from one question about progress to the next

@@ -1,10 +1,10 @@
 // What a judge says: hints for the move to come, and a mark for the one that was made.
 
 import { get } from "../../api.js";
-import { usualPlayer } from "../../choices.js";
-import { ARROWS, DIRECTIONS, hex } from "../../engine.js";
+import { el, fill } from "../../dom.js";
+import { usualPlayer } from "../../fields.js";
+import { ARROWS, DIRECTIONS, hex } from "../../game.js";
 import { GRADES, lostText, verdict } from "../../marks.js";
-import { el, fill } from "../../parts.js";
 import { solvePanel } from "../../solve_panel.js";
 
 export const AUTO = "auto"; // the exact table where there is one, else the usual player

@@ -1,6 +1,6 @@
 // A game and its address: the rules and the seed, and after the # its moves.
 
-import { Game, Rules, fromHex, packMoves, parseSeed, replay, unpackMoves } from "../../engine.js";
+import { Game, Rules, fromHex, packMoves, parseSeed, replay, unpackMoves } from "../../game.js";
 
 export const rulesOf = ({ rules: { rows, cols, p4 } }) => new Rules(rows, cols, p4);
 

@@ -1,8 +1,8 @@
 // The answer about a position: who says what about its four moves.
 
-import { ARROWS, DIRECTIONS } from "../../engine.js";
+import { el, fill, nameParts } from "../../dom.js";
+import { ARROWS, DIRECTIONS } from "../../game.js";
 import { loss, number } from "../../numbers.js";
-import { el, fill, nameParts } from "../../parts.js";
 
 const capital = (name) => (name ? name[0].toUpperCase() + name.slice(1) : "–");
 

@@ -1,6 +1,6 @@
 // What this browser remembers: best scores, and the last games for a review.
 
-import { parseRecord, recordJson } from "./engine.js";
+import { parseRecord, recordJson } from "./game.js";
 
 const GAMES = 20;
 

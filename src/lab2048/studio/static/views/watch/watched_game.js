@@ -2,11 +2,11 @@
 
 import { watchSocket } from "../../api.js";
 import { BoardView } from "../../board.js";
-import { DIRECTIONS, Rules, fromHex, slide } from "../../engine.js";
+import { keepGame } from "../../browser_storage.js";
+import { el, fill, nameParts } from "../../dom.js";
+import { DIRECTIONS, Rules, fromHex, slide } from "../../game.js";
 import { MoveBars, thoughtsOf } from "../../marks.js";
 import { whole } from "../../numbers.js";
-import { el, fill, nameParts } from "../../parts.js";
-import { keepGame } from "../../store.js";
 
 const RATED = 2000; // milliseconds over which moves per second are counted
 

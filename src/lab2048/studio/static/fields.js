@@ -1,7 +1,7 @@
 // Fields to choose with: the board, p4, and a player with its options.
 
 import { get } from "./api.js";
-import { el, fill } from "./parts.js";
+import { el, fill } from "./dom.js";
 
 export const SIZES = [
   "2x2",

@@ -16,6 +16,8 @@ from lab2048.measure.review import review
 from lab2048.report.evaluation_page import write_report
 from lab2048.report.review_page import write_review
 from lab2048.solver.table import Table
+from lab2048.studio import app, pages
+from tests.serving import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -727,6 +729,34 @@ def test_keys_help_and_theme(page):
     expect(page.locator("html")).not_to_have_attribute("data-theme", before)
     page.reload()
     expect(page.locator("html")).not_to_have_attribute("data-theme", before)
+
+
+EXTRA = """
+export const TITLE = "Extra";
+export const KEYS = [["z", "nothing yet"]];
+export function open(root) {
+  root.textContent = "something new";
+  return {};
+}
+"""
+
+
+def test_a_new_view_is_a_module_and_a_name(browser, solved_home, monkeypatch):
+    files = pages.page_files
+    monkeypatch.setattr(pages, "VIEWS", (*VIEWS, "extra"))
+    monkeypatch.setattr(app, "page_files", lambda: {**files(), "views/extra.js": EXTRA.encode()})
+    page = browser.new_page()
+    with serving() as address:
+        page.goto(f"{address}/play?rules=3x2&seed=7")
+        expect(page.locator(".board .tile")).to_have_count(2)
+        page.keyboard.press("6")
+        expect(page.locator(".view.extra")).to_have_text("something new")
+        expect(page.locator("nav a[aria-current]")).to_have_text("Extra")
+        page.keyboard.press("?")
+        expect(page.locator("dialog")).to_contain_text("Results, Extra")
+        page.goto(f"{address}/extra")
+        expect(page.locator(".view.extra")).to_be_visible()
+        page.close()
 
 
 def test_what_comes_late_changes_nothing(page):

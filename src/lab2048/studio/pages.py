@@ -22,13 +22,21 @@ KINDS = {
 }
 """The media types of the page's files, by extension."""
 VIEWS = ("play", "watch", "analyse", "review", "results")
+"""The views, each a module in static/views, in the order of the menu and of the keys 1, 2, ..."""
 
 
 def page_files() -> dict[str, bytes]:
     """The files of the page, by their paths below /static."""
     found = dict(_files_below(STATIC))
     found["tiles.css"] = tile_styles().encode()
+    found["index.html"] = found["index.html"].replace(b"<!-- VIEWS -->", menu().encode())
     return found
+
+
+def menu() -> str:
+    """The links to all views. The page takes from them which views there are."""
+    links = [f'<a href="/{view}" data-view="{view}">{view.title()}</a>' for view in VIEWS]
+    return "\n    ".join(links)
 
 
 def _files_below(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:

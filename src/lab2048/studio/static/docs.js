@@ -2,11 +2,8 @@
 
 import { get } from "./api.js";
 import { el, fill } from "./dom.js";
+import { followTheme } from "./theme.js";
 
-const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-document.documentElement.dataset.theme =
-  localStorage.getItem("lab2048.theme") ?? (dark ? "dark" : "light");
-const main = document.getElementById("main");
 const EXAMPLES = {
   "/api/analyse": "/api/analyse?board=64+16+4+/+8+32+2+/+2+.+4&rules=3x3&player=expectimax",
   "/api/reach": "/api/reach?board=2+4+/+.+.",
@@ -81,54 +78,61 @@ function model(name, schema) {
   );
 }
 
-try {
-  const found = await get("/api/openapi.json");
-  const calls = Object.entries(found.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, facts]) =>
-      el(
-        "section",
-        { class: "card" },
-        el("h3", {}, el("code", {}, `${method.toUpperCase()} ${path}`)),
-        (facts.description ?? "").split("\n\n").map((text) => el("p", {}, text)),
-        parameters(facts.parameters),
-        facts.requestBody
-          ? el(
-              "p",
-              {},
-              "Body: ",
-              el("code", {}, kind(facts.requestBody.content["application/json"].schema)),
-            )
-          : null,
-        method === "get" && EXAMPLES[path]
-          ? el("p", {}, "Try it: ", el("a", { href: EXAMPLES[path] }, EXAMPLES[path]))
-          : null,
-      ),
-    ),
+const fact = (text, ...inside) => el("p", {}, text, ...inside);
+
+// A call: how it is made, what it does, what it takes.
+function call(path, method, { description = "", parameters: list, requestBody: body }) {
+  const schema = body?.content["application/json"].schema;
+  const example = method === "get" ? EXAMPLES[path] : null;
+  return el(
+    "section",
+    { class: "card" },
+    el("h3", {}, el("code", {}, `${method.toUpperCase()} ${path}`)),
+    description.split("\n\n").map((text) => fact(text)),
+    parameters(list),
+    schema ? fact("Body: ", el("code", {}, kind(schema))) : null,
+    example ? fact("Try it: ", el("a", { href: example }, example)) : null,
   );
-  const models = Object.entries(found.components.schemas)
+}
+
+const calls = (paths) =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, facts]) => call(path, method, facts)),
+  );
+
+const models = (schemas) =>
+  Object.entries(schemas)
     .filter(([name]) => !name.includes("ValidationError"))
     .map(([name, schema]) => model(name, schema));
-  fill(
-    main,
-    el(
-      "div",
-      { class: "docs-page" },
-      el("h1", {}, "The interface for programs"),
-      el("p", {}, found.info.description),
-      el(
-        "p",
-        {},
-        "Errors are JSON, ",
-        el("code", {}, '{"detail": "one line"}'),
-        ", with a status of 4xx. The description for tools: ",
-        el("a", { href: "/api/openapi.json" }, "/api/openapi.json"),
-        ".",
-      ),
-      calls,
-      el("h2", {}, "Objects"),
-      models,
-    ),
+
+const errors = () =>
+  fact(
+    "Errors are JSON, ",
+    el("code", {}, '{"detail": "one line"}'),
+    ", with a status of 4xx, or 503 if too much work waits already. The description for tools: ",
+    el("a", { href: "/api/openapi.json" }, "/api/openapi.json"),
+    ".",
   );
-} catch (error) {
-  fill(main, el("p", { class: "trouble" }, error.message));
+
+const documentation = ({ info, paths, components }) =>
+  el(
+    "div",
+    { class: "docs-page" },
+    el("h1", {}, "The interface for programs"),
+    fact(info.description),
+    errors(),
+    calls(paths),
+    el("h2", {}, "Objects"),
+    models(components.schemas),
+  );
+
+async function load(place) {
+  try {
+    fill(place, documentation(await get("/api/openapi.json")));
+  } catch (error) {
+    fill(place, el("p", { class: "trouble" }, error.message));
+  }
 }
+
+followTheme();
+load(document.getElementById("main"));

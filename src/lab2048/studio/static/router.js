@@ -1,0 +1,152 @@
+// Which view is shown, and at which address.
+
+import { el, fill } from "./dom.js";
+import { confirmed, fail, say, withdrawQuestion } from "./messages.js";
+
+const DELAY = 300; // milliseconds: browsers allow only so many changes of the address in a while
+
+const addressNow = () => location.pathname + location.search + location.hash;
+const wanted = () => [new URLSearchParams(location.search), location.hash.slice(1)];
+
+export class Router {
+  #loaded = {}; // the modules of views that have been shown: these are shown again at once
+  #last = {}; // the address that each view was left at
+  #current = null; // what is shown: { name, view, keys }
+  #turn = 0; // only the last request to show something counts
+  #writing = 0; // the timer of an address that is written in a moment
+
+  // The views are those that the menu links to.
+  constructor(main, links) {
+    Object.assign(this, { main, links });
+    this.views = links.map((link) => link.dataset.view);
+    this.titles = links.map((link) => link.textContent);
+  }
+
+  // The name of the view that is shown, and its keys.
+  get name() {
+    return this.#current?.name;
+  }
+  get keys() {
+    return this.#current?.keys ?? [];
+  }
+
+  start() {
+    addEventListener("popstate", () => {
+      withdrawQuestion();
+      this.#stopWriting();
+      this.#show();
+    });
+    addEventListener("pagehide", () => this.#settle());
+    if (location.pathname !== "/" && !this.views.includes(location.pathname.slice(1))) {
+      fail(`there is no page ${location.pathname}; this is ${this.titles[0]}`);
+      history.replaceState(null, "", `/${this.views[0]}`);
+    }
+    this.#show();
+  }
+
+  // Give a key to the view that is shown; whether it takes it. One that is still coming takes none.
+  press(event) {
+    const isThere = this.name === this.#named();
+    return Boolean(isThere && this.#current.view?.key?.(event));
+  }
+
+  // -- going elsewhere ------------------------------------------------------------------------
+
+  // Go to an address; returns whether that was done. What is unfinished in the view that it is of
+  // is left only by someone who says so.
+  async go(url) {
+    const name = this.#named(new URL(url, location.href));
+    const left = this.#last[name];
+    const lost = left && left !== url ? this.#loaded[name]?.unfinished?.(left) : null;
+    if (lost && !(await confirmed(lost))) return false;
+    this.#settle();
+    history.pushState(null, "", url);
+    this.#show();
+    return true;
+  }
+
+  // Go to a view, where it was left; from itself, to its beginning.
+  goBackTo(name) {
+    this.go(name === this.name ? `/${name}` : (this.#last[name] ?? `/${name}`));
+  }
+
+  #named({ pathname } = location) {
+    const name = pathname.slice(1);
+    return this.views.includes(name) ? name : this.views[0];
+  }
+
+  // -- the address ----------------------------------------------------------------------------
+
+  // Change the address without leaving what is shown; changes that come quickly are written once.
+  #setAddress(url, { push = false } = {}) {
+    const before = this.#last[this.name];
+    if (push && url !== before) {
+      this.#write(before);
+      history.pushState(null, "", url);
+    } else this.#writing ||= setTimeout(() => this.#settle(), DELAY);
+    this.#last[this.name] = url;
+  }
+
+  #write(url) {
+    this.#stopWriting();
+    if (url !== addressNow()) history.replaceState(null, "", url);
+  }
+
+  // Write the address of what is shown, if that is to come.
+  #settle() {
+    if (this.#current) this.#write(this.#last[this.name]);
+  }
+
+  #stopWriting() {
+    clearTimeout(this.#writing);
+    this.#writing = 0;
+  }
+
+  // -- showing --------------------------------------------------------------------------------
+
+  // Show what the address says.
+  async #show() {
+    const mine = ++this.#turn;
+    const name = this.#named();
+    if (this.name === name && this.#current.view.arrive) {
+      this.#current.view.arrive(...wanted()); // the same view at another address
+      return;
+    }
+    try {
+      this.#loaded[name] ??= await import(`./views/${name}.js`);
+    } catch {
+      fail("the studio does not answer; is it still running?");
+      if (mine === this.#turn) this.#settle();
+      return;
+    }
+    if (mine === this.#turn) this.#open(name, this.#loaded[name]);
+  }
+
+  #open(name, module) {
+    this.#current?.view.leave?.();
+    const shown = { name, keys: module.KEYS, view: null };
+    this.#current = shown;
+    this.#last[name] = addressNow();
+    for (const link of this.links) {
+      if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    document.title = `${module.TITLE} – lab2048`;
+    const root = el("div", { class: `view ${name}` });
+    fill(this.main, root);
+    shown.view = module.open(root, ...wanted(), this.#pageFor(shown));
+  }
+
+  // What a view may do with the page; what it does late, when another one is shown, changes nothing.
+  #pageFor(shown) {
+    return {
+      say,
+      fail,
+      tell: fail,
+      go: async (url) => this.#current === shown && this.go(url),
+      setAddress: (url, how) => {
+        if (this.#current === shown) this.#setAddress(url, how);
+      },
+    };
+  }
+}

@@ -6,6 +6,13 @@ import { boardText, tile } from "./game.js";
 const SLIDE = 110;
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
+// A tile; `none` stands where there is none.
+export function tileFace(rank, { how = "", none = "" } = {}) {
+  if (!rank) return el("span", { class: "face none" }, none);
+  const text = String(tile(rank));
+  return el("span", { class: `face r${rank} d${text.length} ${how}` }, text);
+}
+
 export class BoardView {
   constructor({ small = false, label = "Board" } = {}) {
     this.cells = el("div", { class: "cells", "aria-hidden": "true" });
@@ -32,12 +39,7 @@ export class BoardView {
   }
 
   #tile(cell, rank, how = "") {
-    const face = el(
-      "div",
-      { class: `face r${rank} d${String(tile(rank)).length} ${how}` },
-      String(tile(rank)),
-    );
-    const made = el("div", { class: "tile" }, face);
+    const made = el("div", { class: "tile" }, tileFace(rank, { how }));
     this.#place(made, cell);
     this.layer.append(made);
     return made;

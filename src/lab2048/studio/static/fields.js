@@ -1,9 +1,11 @@
 // Fields to choose with: the board, p4, and a player with its options.
 
-import { get } from "./api.js";
 import { el, fill } from "./dom.js";
+import { sizeText } from "./game.js";
+import { playersFor, serverFacts } from "./server_facts.js";
 
-export const SIZES = [
+export const AUTO = "auto"; // a judge: the exact table where there is one, else the usual player
+const SIZES = [
   "2x2",
   "3x2",
   "2x3",
@@ -26,9 +28,7 @@ export function sizeSelect(chosen, onchange) {
   return el(
     "select",
     { "aria-label": "Board size", onchange: (event) => onchange(event.target.value) },
-    names.map((name) =>
-      el("option", { value: name, selected: name === chosen }, name.replace("x", "×")),
-    ),
+    names.map((name) => el("option", { value: name, selected: name === chosen }, sizeText(name))),
   );
 }
 
@@ -46,35 +46,6 @@ export function fourInput(chosen, onchange) {
       if (event.target.reportValidity()) onchange(Number(event.target.value));
     },
   });
-}
-
-const known = new Map();
-async function playersFor(rules) {
-  const key = `${rules.name} ${rules.p4}`;
-  if (!known.has(key)) {
-    known.set(key, get("/api/players", { rules: rules.name, p4: rules.p4 }));
-    known.get(key).catch(() => known.delete(key));
-  }
-  return known.get(key);
-}
-
-// Ask again what players can do, when a board has been solved.
-export const forgetPlayers = () => known.clear();
-
-// What the server says of itself, at once: names of players, and who is usual on which board.
-let about = null;
-export function serverFacts() {
-  about ??= get("/api");
-  about.catch(() => {
-    about = null;
-  });
-  return about;
-}
-
-// Who judges a board that is not solved, if nobody is named.
-export async function usualPlayer(rules) {
-  const { judges } = await serverFacts();
-  return judges[rules.name];
 }
 
 // A player and its options. `extra` are choices before the players, as [value, text].

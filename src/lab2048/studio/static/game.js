@@ -74,6 +74,9 @@ export class Rules {
   }
 }
 
+// The size of a board for people.
+export const sizeText = (name) => name.replace("x", "×");
+
 export const hex = (ranks) => ranks.map((rank) => DIGITS[rank]).join("");
 export const fromHex = (text) =>
   [...text].map((digit) => {
@@ -234,20 +237,31 @@ export class Game {
   }
 
   record(player = "you") {
-    const { rows, cols, p4 } = this.rules;
-    return {
-      format: 1,
-      rules: { rows, cols, p4 },
+    return makeRecord({
+      ...this,
       player,
-      seed: this.seed,
-      index: this.index,
-      score: this.score,
-      max_tile: Math.max(...this.board.map(tile)),
       moves: this.moves.join(""),
       spawns: spawnText(this.spawns),
-      ...(this.start ? { start: hex(this.start) } : {}),
-    };
+      start: this.start && hex(this.start),
+    });
   }
+}
+
+// A game as a line of a file has it; moves, spawns and start are texts, and the board is its last.
+export function makeRecord({ rules, player, seed, index = 0, score, board, moves, spawns, start }) {
+  const { rows, cols, p4 } = rules;
+  return {
+    format: 1,
+    rules: { rows, cols, p4 },
+    player,
+    seed,
+    index,
+    score,
+    max_tile: tile(Math.max(...board)),
+    moves,
+    spawns,
+    ...(start ? { start } : {}),
+  };
 }
 
 const spawnText = (spawns) => spawns.map(({ cell, rank }) => cell.toString(16) + rank).join("");

@@ -14,6 +14,18 @@ export const GRADES = {
 };
 export const isMistake = (mark) => ["slip", "mistake", "blunder"].includes(mark);
 
+export const gradeSign = (mark, title = null) =>
+  el("span", { class: `grade ${mark}`, title }, GRADES[mark].sign);
+
+// A mark in words, and unless the move was best which one is better; `made` comes before the word.
+export const markSentence = (mark, better, lost, made = "") => [
+  gradeSign(mark),
+  ` ${made}${GRADES[mark].word}`,
+  mark === "best"
+    ? null
+    : el("span", { class: "dim" }, ` · better ${better}${lost && `, ${lost}`}`),
+];
+
 // What a move gave away: points if the judge is exact, else about which share of the value.
 export function lostText(mark, regret, best, exact) {
   if (exact) return regret < 0.05 ? "hardly anything lost" : `lost ${number(regret)} points`;

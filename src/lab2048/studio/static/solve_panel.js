@@ -1,11 +1,10 @@
 // The offer to solve a board, and then how far that is.
 
-import { get, post } from "./api.js";
+import { post } from "./api.js";
 import { el, fill } from "./dom.js";
-import { forgetPlayers } from "./fields.js";
+import { sizeText } from "./game.js";
 import { percent } from "./numbers.js";
-
-const EVERY = 400; // milliseconds from one question to the next
+import { forgetPlayers, waitUntilMade } from "./server_facts.js";
 
 // How far it is: a share, and words.
 function progress({ share, seconds }) {
@@ -19,17 +18,10 @@ function progress({ share, seconds }) {
 async function solve(rules, alive, tell) {
   const name = `${rules.name}-score`;
   await post("/api/tables", JSON.stringify({ board: rules.name, p4: rules.p4 }));
-  for (;;) {
-    await new Promise((resolve) => {
-      setTimeout(resolve, EVERY);
-    });
-    if (!alive()) return false;
-    const { tables, making } = await get("/api/tables");
-    const now = making.find((each) => each.name === name);
-    if (now) tell(now);
-    else if (tables.some((each) => each.name === name)) return true;
-    else throw new Error("it could not be solved; `lab2048 solve` tells why");
-  }
+  const solved = await waitUntilMade(name, alive, tell);
+  if (solved?.tables.every((each) => each.name !== name))
+    throw new Error("it could not be solved; `lab2048 solve` tells why");
+  return solved !== null;
 }
 
 // The panel; `alive` says whether it is still shown, `done` is called when the board is solved.
@@ -39,7 +31,7 @@ export function solvePanel(rules, alive, done) {
   const starter = el(
     "button",
     { type: "button", class: "primary" },
-    `Solve ${rules.name.replace("x", "×")} now`,
+    `Solve ${sizeText(rules.name)} now`,
   );
   const panel = el("div", { class: "solve" }, starter, said);
   said.textContent = "Every position, exactly; about a minute and 430 MB of disk.";

@@ -1,7 +1,7 @@
 // Analyse: set up a position, see what every move is worth, and walk through the tree of the game.
 
+import { practiceFrom } from "../addresses.js";
 import { query } from "../api.js";
-import { serverFacts, usualPlayer } from "../fields.js";
 import {
   DIRECTIONS,
   Game,
@@ -13,6 +13,7 @@ import {
   newSeed,
   parseBoard,
 } from "../game.js";
+import { serverFacts, usualPlayer } from "../server_facts.js";
 import { ask } from "./analyse/ask.js";
 import { drawEditor, drawPalette, editorKey } from "./analyse/editor.js";
 import { fillSettings, layOut } from "./analyse/layout.js";
@@ -241,7 +242,7 @@ function play({ ranks, rules, page }) {
     page.fail("no move is legal here, so there is nothing to play");
     return;
   }
-  page.go(query("/play", { ...rules.query, start: hex(ranks), seed: String(newSeed()) }));
+  page.go(practiceFrom(ranks, rules));
 }
 
 async function copy({ page }) {

@@ -1,14 +1,14 @@
 // Play: a game by keyboard or finger, with hints and a mark for every move.
 
-import { query } from "../api.js";
+import { analysisOf, reviewOf } from "../addresses.js";
 import { onSwipe } from "../board.js";
 import { bestScore, keepGame, keepSetting, offerBest, setting } from "../browser_storage.js";
 import { el, field, fill } from "../dom.js";
-import { fourInput, sizeSelect } from "../fields.js";
-import { DIRECTIONS, Game, Rules, hex, newSeed, packMoves } from "../game.js";
+import { AUTO, fourInput, sizeSelect } from "../fields.js";
+import { DIRECTIONS, Game, Rules, newSeed } from "../game.js";
 import { whole } from "../numbers.js";
 import { addressOf, gameOf, unfinished } from "./play/address.js";
-import { AUTO, ask, judgeMove, paintMarks } from "./play/hints.js";
+import { ask, judgeMove, paintMarks } from "./play/hints.js";
 import { layOut } from "./play/layout.js";
 
 export { unfinished };
@@ -240,12 +240,11 @@ function review({ game, page }) {
     page.fail("there is nothing to review yet: make some moves first");
     return;
   }
-  keepGame(game.record());
-  const { rules, seed, start } = game;
-  const facts = { ...rules.query, seed: String(seed), start: start ? hex(start) : null, by: "you" };
-  page.go(`${query("/review", facts)}#${packMoves(game.moves)}`);
+  const record = game.record();
+  keepGame(record);
+  page.go(reviewOf(record));
 }
 
 function analyse({ game, page }) {
-  page.go(query("/analyse", { board: hex(game.board), ...game.rules.query }));
+  page.go(analysisOf(game.board, game.rules));
 }

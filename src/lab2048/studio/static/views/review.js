@@ -1,16 +1,17 @@
 // Review: a game move by move, its mistakes, and the chance to try again.
 
-import { query } from "../api.js";
+import { analysisOf, practiceFrom, reviewOf, rulesOf } from "../addresses.js";
 import { keepGame } from "../browser_storage.js";
 import { moveCursor } from "../chart.js";
 import { fill } from "../dom.js";
-import { hex, newSeed, replay } from "../game.js";
+import { AUTO } from "../fields.js";
+import { replay } from "../game.js";
 import { isMistake } from "../marks.js";
 import { percent } from "../numbers.js";
-import { fragmentOf, recordOf, rulesOf } from "./review/address.js";
+import { fragmentOf, recordOf } from "./review/address.js";
 import { showChoice } from "./review/choose.js";
 import { judgeGame, tellMove } from "./review/judging.js";
-import { AUTO, layOut, makeParts } from "./review/layout.js";
+import { layOut, makeParts } from "./review/layout.js";
 import { showSummary } from "./review/summary.js";
 
 export const TITLE = "Review";
@@ -133,17 +134,7 @@ function load(view, record, { move = 0, push = true } = {}) {
 }
 
 function setAddress({ page, record, judge, at, fragment }, push = false) {
-  const { seed, index, start, player } = record;
-  const facts = {
-    ...rulesOf(record).query,
-    seed: seed === null ? null : String(seed),
-    index: index || null,
-    start: start ?? null,
-    by: player,
-    judge: judge || null,
-    at: at || null,
-  };
-  page.setAddress(`${query("/review", facts)}#${fragment}`, { push });
+  page.setAddress(reviewOf(record, { fragment, judge, at }), { push });
 }
 
 function judge(view) {
@@ -195,11 +186,9 @@ function findMistake(view, way) {
 // -- other views --------------------------------------------------------------------------------
 
 function practise({ page, record, played, at }) {
-  const start = hex(played.turns[at].board);
-  page.go(query("/play", { ...rulesOf(record).query, start, seed: String(newSeed()) }));
+  page.go(practiceFrom(played.turns[at].board, rulesOf(record)));
 }
 
 function analyse({ page, record, played, at }) {
-  const board = hex(played.turns[at].board);
-  page.go(query("/analyse", { ...rulesOf(record).query, board }));
+  page.go(analysisOf(played.turns[at].board, rulesOf(record)));
 }

@@ -1,10 +1,11 @@
 // Watch: one player at work, or two side by side on the same seed.
 
+import { reviewOf, rulesIn, seedIn } from "../addresses.js";
 import { query } from "../api.js";
 import { keepGame } from "../browser_storage.js";
 import { fill } from "../dom.js";
-import { usualPlayer } from "../fields.js";
-import { Rules, newSeed, packMoves, parseSeed } from "../game.js";
+import { Rules, newSeed, parseSeed } from "../game.js";
+import { usualPlayer } from "../server_facts.js";
 import { SPEEDS, fillSettings, layOut, showSpeed } from "./watch/layout.js";
 import { Side } from "./watch/watched_game.js";
 
@@ -90,8 +91,8 @@ function pressed(view, event) {
 
 async function arrive(view, params) {
   try {
-    view.rules = Rules.parse(params.get("rules") ?? "4x4", params.get("p4") ?? 0.1);
-    view.seed = params.get("seed") ? parseSeed(params.get("seed")) : newSeed();
+    view.rules = rulesIn(params, "4x4");
+    view.seed = seedIn(params) ?? newSeed();
     const [first, second = ""] = params.getAll("player");
     view.specs = [first ?? (await usualPlayer(view.rules)), second];
     if (!view.alive) return;
@@ -204,12 +205,12 @@ function setSpeed(view, speed) {
   if (view.specs) setAddress(view);
 }
 
-function review({ sides: [side], rules, page }) {
+function review({ sides: [side], page }) {
   if (!side.moves) {
     page.fail("there is nothing to review yet");
     return;
   }
-  keepGame(side.record());
-  const facts = { ...rules.query, seed: side.facts.seed, by: side.facts.player };
-  page.go(`${query("/review", facts)}#${packMoves([...side.moves].map(Number))}`);
+  const record = side.record();
+  keepGame(record);
+  page.go(reviewOf(record));
 }

@@ -1,15 +1,10 @@
 // The board that can be edited: its cells, the tiles to choose from, and its keys.
 
+import { tileFace } from "../../board.js";
 import { el, fill } from "../../dom.js";
 import { boardText, tile } from "../../game.js";
 
 const HIGHEST = 17; // the rank of 131072
-const face = (rank, none = "") =>
-  el(
-    "span",
-    { class: rank ? `face r${rank} d${String(tile(rank)).length}` : "face none" },
-    rank ? String(tile(rank)) : none,
-  );
 
 // Draw the cells of the editor, and the same position as text.
 export function drawEditor(view) {
@@ -55,7 +50,7 @@ function cell(view, number) {
         put(view, number, 0);
       },
     },
-    face(rank),
+    tileFace(rank),
   );
 }
 
@@ -93,7 +88,7 @@ function swatch(view, rank) {
         drawPalette(view);
       },
     },
-    face(rank, "×"),
+    tileFace(rank, { none: "×" }),
   );
 }
 

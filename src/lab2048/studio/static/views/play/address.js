@@ -1,19 +1,19 @@
 // The address of a game: its rules, its seed, and after the # its moves.
 
+import { rulesIn, seedIn } from "../../addresses.js";
 import { query } from "../../api.js";
 import { setting } from "../../browser_storage.js";
-import { Game, Rules, fromHex, hex, newSeed, packMoves, parseSeed, unpackMoves } from "../../game.js";
+import { AUTO } from "../../fields.js";
+import { Game, fromHex, hex, newSeed, packMoves, sizeText, unpackMoves } from "../../game.js";
 import { whole } from "../../numbers.js";
-import { AUTO } from "./hints.js";
 
 // The game of an address, and whether all its moves are legal.
 export function gameOf(params, hash) {
-  const rules = Rules.parse(params.get("rules") ?? setting("size", "4x4"), params.get("p4") ?? 0.1);
+  const rules = rulesIn(params, setting("size", "4x4"));
   const start = params.get("start") ? fromHex(params.get("start")) : null;
   if (start && start.length !== rules.cells)
     throw new Error("the position in this address is of another board");
-  const seed = params.get("seed") ? parseSeed(params.get("seed")) : newSeed();
-  const game = new Game(rules, seed, { start });
+  const game = new Game(rules, seedIn(params) ?? newSeed(), { start });
   return { game, legal: unpackMoves(hash).every((d) => game.play(d)) };
 }
 
@@ -35,7 +35,7 @@ export function unfinished(address) {
   if (!count || game.over) return null;
   return {
     title: "Leave the running game?",
-    text: `${count === 1 ? "One move has" : `${whole(count)} moves have`} been made on ${game.rules.name.replace("x", "×")}, for ${whole(game.score)} points.`,
+    text: `${count === 1 ? "One move has" : `${whole(count)} moves have`} been made on ${sizeText(game.rules.name)}, for ${whole(game.score)} points.`,
     yes: "Start another",
     no: "Keep this one",
   };

@@ -1,13 +1,13 @@
 // What a judge says: hints for the move to come, and a mark for the one that was made.
 
 import { get } from "../../api.js";
-import { el, fill } from "../../dom.js";
-import { usualPlayer } from "../../fields.js";
+import { fill } from "../../dom.js";
+import { AUTO } from "../../fields.js";
 import { ARROWS, DIRECTIONS, hex } from "../../game.js";
-import { GRADES, lostText, verdict } from "../../marks.js";
+import { GRADES, gradeSign, lostText, markSentence, verdict } from "../../marks.js";
+import { usualPlayer } from "../../server_facts.js";
 import { solvePanel } from "../../solve_panel.js";
 
-export const AUTO = "auto"; // the exact table where there is one, else the usual player
 const SHOWN = 14; // marks of the last moves
 const PATIENCE = 1500; // milliseconds; a mark that comes later is not shown
 
@@ -99,16 +99,9 @@ export async function judgeMove(view, asked, d, count) {
   if (view.game.moves.length === count) showMark(view.parts.mark, found, d);
 }
 
-function showMark(place, found, d) {
-  const name = found.marks[d];
-  const lost = lostText(name, found.regrets[d], found.best, found.exact);
-  const better = el("span", { class: "dim" }, ` · better ${found.better}${lost && `, ${lost}`}`);
-  fill(
-    place,
-    el("span", { class: `grade ${name}` }, GRADES[name].sign),
-    ` ${DIRECTIONS[d]}: ${GRADES[name].word}`,
-    name === "best" ? null : better,
-  );
+function showMark(place, { marks, regrets, best, exact, better }, d) {
+  const lost = lostText(marks[d], regrets[d], best, exact);
+  fill(place, markSentence(marks[d], better, lost, `${DIRECTIONS[d]}: `));
 }
 
 // Show the marks of the last moves, as far as they are known.
@@ -118,9 +111,7 @@ export function paintMarks({ marks, parts }) {
   parts.trail.setAttribute("aria-label", `Marks of the last moves: ${names.join(", ")}`);
   const shown = last.map((each) => {
     if (!each?.name) return null;
-    const { sign, word } = GRADES[each.name];
-    const title = `${ARROWS[each.d]} ${word}`;
-    return el("span", { class: `grade ${each.name}`, title }, sign);
+    return gradeSign(each.name, `${ARROWS[each.d]} ${GRADES[each.name].word}`);
   });
   fill(parts.trail, shown);
 }

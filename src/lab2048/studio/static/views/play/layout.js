@@ -2,9 +2,8 @@
 
 import { BoardView } from "../../board.js";
 import { button, el, fill, stage } from "../../dom.js";
-import { PlayerPicker } from "../../fields.js";
+import { AUTO, PlayerPicker } from "../../fields.js";
 import { MoveBars } from "../../marks.js";
-import { AUTO } from "./hints.js";
 
 // Make the elements, and put them into the page. `actions` is what they do.
 export function layOut(root, hints, actions) {

@@ -1,8 +1,9 @@
 // The rows that are ticked, side by side: scores, tiles, regret, and the largest mistakes.
 
-import { get, query } from "../../api.js";
+import { analysisOf } from "../../addresses.js";
+import { get } from "../../api.js";
 import { el, fill } from "../../dom.js";
-import { Rules } from "../../game.js";
+import { Rules, parseBoard } from "../../game.js";
 import { number, whole } from "../../numbers.js";
 import { SHARE, card } from "./chart_card.js";
 import { idOf } from "./evaluations.js";
@@ -120,7 +121,8 @@ function mistakes(judged) {
 }
 
 function mistake({ board, move, regret, row }) {
-  const href = query("/analyse", { board, ...Rules.parse(row.board, row.p4).query });
+  const rules = Rules.parse(row.board, row.p4);
+  const href = analysisOf(parseBoard(board, rules).ranks, rules);
   return el(
     "li",
     {},

@@ -2,11 +2,12 @@
 
 import { get, post } from "../../api.js";
 import { el, fill } from "../../dom.js";
+import { sizeText } from "../../game.js";
 import { bytes, number, percent, whole } from "../../numbers.js";
+import { waitUntilMade } from "../../server_facts.js";
 import { SHARE, card } from "./chart_card.js";
 
 const COLUMNS = ["board", "objective", "p4", "positions", "value of the start", "size", "survey"];
-const EVERY = 500; // milliseconds from one question about progress to the next
 
 // Draw the table of boards, and the survey that is open. `changed` is told of another survey.
 export function drawBoards(view, changed) {
@@ -112,16 +113,12 @@ async function showSurvey(view, each, changed) {
 // Have a survey made, tell how far that is, and show it.
 async function makeSurvey(view, each, place, changed) {
   await post(`/api/surveys/${each.name}`, "{}");
-  for (let now = {}; now;) {
-    await new Promise((resolve) => {
-      setTimeout(resolve, EVERY);
-    });
-    if (!view.alive) return;
-    view.solved = await get("/api/tables");
-    now = view.solved.making.find((other) => other.name === `survey of ${each.name}`);
-    const share = percent(now?.share ?? 1, 0);
-    fill(place, el("p", { class: "dim" }, `Surveying ${each.name}: ${share}`));
-  }
+  const alive = () => view.alive;
+  const solved = await waitUntilMade(`survey of ${each.name}`, alive, ({ share }) => {
+    fill(place, el("p", { class: "dim" }, `Surveying ${each.name}: ${percent(share, 0)}`));
+  });
+  if (!solved) return;
+  view.solved = solved;
   drawBoards(view, changed);
   if (!view.solved.tables.find((other) => other.name === each.name)?.surveyed)
     throw new Error("the survey could not be made; `lab2048 survey` tells why");
@@ -131,7 +128,7 @@ function drawSurvey(place, each, found) {
   const { score, moves } = found;
   fill(
     place,
-    el("h2", {}, `Perfect play on ${each.board.replace("x", "×")}`),
+    el("h2", {}, `Perfect play on ${sizeText(each.board)}`),
     el(
       "p",
       {},

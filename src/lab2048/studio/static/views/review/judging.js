@@ -3,7 +3,7 @@
 import { postLines } from "../../api.js";
 import { el, fill } from "../../dom.js";
 import { DIRECTIONS, recordJson } from "../../game.js";
-import { GRADES, lostText } from "../../marks.js";
+import { lostText, markSentence } from "../../marks.js";
 import { whole } from "../../numbers.js";
 
 // Have the game judged; what was under way is given up. `done` is called at the end.
@@ -61,14 +61,5 @@ export function tellMove({ played, at, steps, exact, parts }) {
     return;
   }
   const { mark, regret, value, best } = step;
-  const lost = lostText(mark, regret, value, exact);
-  fill(
-    parts.told,
-    said,
-    el("span", { class: `grade ${mark}` }, GRADES[mark].sign),
-    ` ${GRADES[mark].word}`,
-    mark === "best"
-      ? null
-      : el("span", { class: "dim" }, ` · better ${best}${lost && `, ${lost}`}`),
-  );
+  fill(parts.told, said, markSentence(mark, best, lostText(mark, regret, value, exact)));
 }

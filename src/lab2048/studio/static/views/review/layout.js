@@ -2,9 +2,7 @@
 
 import { BoardView } from "../../board.js";
 import { button, el, field, fill, stage } from "../../dom.js";
-import { PlayerPicker } from "../../fields.js";
-
-export const AUTO = "auto"; // the exact table where there is one, else the usual player
+import { AUTO, PlayerPicker } from "../../fields.js";
 
 // Make the elements. `actions` is what they do.
 export function makeParts(actions) {

@@ -4,7 +4,7 @@ import { smallBoard } from "../../board.js";
 import { chart } from "../../chart.js";
 import { el, fill } from "../../dom.js";
 import { ARROWS, DIRECTIONS } from "../../game.js";
-import { GRADES, isMistake, lostText } from "../../marks.js";
+import { GRADES, gradeSign, isMistake, lostText } from "../../marks.js";
 import { number, percent, whole } from "../../numbers.js";
 
 const DRAWN = 1500; // points of a graph, about
@@ -44,7 +44,7 @@ const countOf = ([name, count]) =>
   el(
     "span",
     { class: "count" },
-    el("span", { class: `grade ${name}` }, GRADES[name].sign),
+    gradeSign(name),
     ` ${whole(count)} ${GRADES[name].word}${isMistake(name) && count !== 1 ? "s" : ""}`,
   );
 
@@ -76,7 +76,7 @@ function mistakeCard({ played, steps, record, exact }, { move, mark, made, bette
       "span",
       {},
       el("strong", {}, `Move ${move} `),
-      el("span", { class: `grade ${mark}` }, GRADES[mark].sign),
+      gradeSign(mark),
       el("br"),
       `${made}, better ${better}`,
       el("br"),

@@ -4,7 +4,7 @@ import { watchSocket } from "../../api.js";
 import { BoardView } from "../../board.js";
 import { keepGame } from "../../browser_storage.js";
 import { el, fill, nameParts } from "../../dom.js";
-import { DIRECTIONS, Rules, fromHex, slide } from "../../game.js";
+import { DIRECTIONS, Rules, fromHex, makeRecord, slide } from "../../game.js";
 import { MoveBars, thoughtsOf } from "../../marks.js";
 import { whole } from "../../numbers.js";
 
@@ -168,17 +168,9 @@ export class Side {
 
   // The game so far, as a file of games has it.
   record() {
-    const { rows, cols, p4 } = Rules.parse(this.facts.rules, this.facts.p4);
-    return {
-      format: 1,
-      rules: { rows, cols, p4 },
-      player: this.facts.player,
-      seed: BigInt(this.facts.seed),
-      index: 0,
-      score: this.final,
-      max_tile: 2 ** Math.max(...this.ranks),
-      moves: this.moves,
-      spawns: this.spawns,
-    };
+    const { rules, p4, player, seed } = this.facts;
+    const { final: score, ranks: board, moves, spawns } = this;
+    const game = { rules: Rules.parse(rules, p4), seed: BigInt(seed) };
+    return makeRecord({ ...game, player, score, board, moves, spawns });
   }
 }

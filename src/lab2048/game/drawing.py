@@ -1,4 +1,4 @@
-"""A board as a picture in SVG, for notebooks and pages."""
+"""A board as a picture in SVG or as an HTML table, for notebooks and pages."""
 
 from __future__ import annotations
 
@@ -9,36 +9,63 @@ from lab2048.game.colours import BACKGROUND, css, text_colour, tile_colour
 TILE, GAP = 48, 6
 """Pixels: the side of a tile, and the room between two."""
 SIZES = {1: 26, 2: 24, 3: 20, 4: 16, 5: 13, 6: 11}
-"""The height of a number by its digits."""
+"""The height of a number by its digits, on a tile of that side."""
+RANKS = range(18)
+"""The ranks of an empty cell and of all tiles, up to 131072."""
 
 
 def svg(ranks: Sequence[int], cols: int, title: str) -> str:
     """Return a board as an SVG picture; its title is what a screen reader reads."""
     width, height = (n * (TILE + GAP) + GAP for n in (cols, len(ranks) // cols))
-    parts = [
+    return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" font-family="sans-serif" font-weight="bold" '
-        f'text-anchor="middle"><title>{title}</title>',
-        f'<rect width="{width}" height="{height}" rx="{GAP}" fill="{css(BACKGROUND)}"/>',
-    ]
+        f'text-anchor="middle"><title>{title}</title>'
+        f'<rect width="{width}" height="{height}" rx="{GAP}" fill="{css(BACKGROUND)}"/>'
+        f"{svg_tiles(ranks, cols)}</svg>"
+    )
+
+
+def svg_tiles(ranks: Sequence[int], cols: int, tile: float = TILE, gap: float = GAP) -> str:
+    """Return the cells of a board as parts of an SVG picture, the first at (`gap`, `gap`).
+
+    What they are part of has `text-anchor="middle"`.
+    """
+    parts = []
     for cell, rank in enumerate(ranks):
         row, col = divmod(cell, cols)
-        parts.append(_tile(GAP + col * (TILE + GAP), GAP + row * (TILE + GAP), rank))
-    return "".join([*parts, "</svg>"])
+        parts.append(_tile(gap + col * (tile + gap), gap + row * (tile + gap), tile, rank))
+    return "".join(parts)
 
 
-def _tile(left: int, top: int, rank: int) -> str:
+def _tile(left: float, top: float, side: float, rank: int) -> str:
     """A cell, with its number if there is one."""
     square = (
-        f'<rect x="{left}" y="{top}" width="{TILE}" height="{TILE}" rx="4" '
+        f'<rect x="{left:g}" y="{top:g}" width="{side:g}" height="{side:g}" rx="{side / 12:.2g}" '
         f'fill="{css(tile_colour(rank))}"/>'
     )
     if not rank:
         return square
     text = str(1 << rank)
-    size = SIZES[len(text)]
-    middle, base = left + TILE // 2, top + TILE // 2 + round(0.36 * size)
+    size = SIZES[len(text)] * side / TILE
+    middle, base = left + side / 2, top + side / 2 + 0.36 * size
     return (
-        f'{square}<text x="{middle}" y="{base}" font-size="{size}" '
+        f'{square}<text x="{middle:g}" y="{base:.4g}" font-size="{size:.3g}" '
         f'fill="{css(text_colour(rank))}">{text}</text>'
+    )
+
+
+def html_table(ranks: Sequence[int], cols: int, attributes: str = "") -> str:
+    """Return a board as an HTML table, for a page that has the `tile_styles`."""
+    cells = [f'<td class="r{rank}">{1 << rank if rank else ""}</td>' for rank in ranks]
+    rows = [cells[start : start + cols] for start in range(0, len(cells), cols)]
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    return f'<table class="board" {attributes}>{body}</table>'
+
+
+def tile_styles(ranks: Sequence[int] = RANKS) -> str:
+    """Return the colours of tiles as a style sheet: a class `.r` with the rank for each."""
+    return "".join(
+        f".r{rank} {{ background: {css(tile_colour(rank))}; color: {css(text_colour(rank))}; }}\n"
+        for rank in ranks
     )

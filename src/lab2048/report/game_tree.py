@@ -6,7 +6,8 @@ from collections import defaultdict
 from statistics import fmean
 
 from lab2048.game import Board
-from lab2048.game.colours import BACKGROUND, Colour, text_colour, tile_colour
+from lab2048.game.colours import BACKGROUND, css
+from lab2048.game.drawing import svg_tiles
 from lab2048.solver.table import Table
 from lab2048.solver.table_files import TableError
 
@@ -152,25 +153,8 @@ def _board(board: Board, x: float, y: float, scale: float, frame: str) -> str:
     """A board with its tiles."""
     size = CELL * scale
     width, height = size * board.cols, size * board.rows
-    out = [
-        f'<g transform="translate({x:.0f} {y:.0f})"><rect x="-3" y="-3" width="{width + 6:.0f}" '
-        f'height="{height + 6:.0f}" rx="3" fill="{frame or _hex(BACKGROUND)}"/>'
-    ]
-    for cell, rank in enumerate(board.ranks):
-        cx, cy = cell % board.cols * size, cell // board.cols * size
-        out.append(
-            f'<rect x="{cx + 0.5:.1f}" y="{cy + 0.5:.1f}" width="{size - 1:.1f}" '
-            f'height="{size - 1:.1f}" fill="{_hex(tile_colour(rank))}"/>'
-        )
-        if rank:
-            out.append(
-                f'<text x="{cx + size / 2:.1f}" y="{cy + size / 2 + 3.5 * scale:.1f}" '
-                f'font-size="{10 * scale:.0f}" text-anchor="middle" '
-                f'fill="{_hex(text_colour(rank))}">{1 << rank}</text>'
-            )
-    return "".join([*out, "</g>"])
-
-
-def _hex(colour: Colour) -> str:
-    """A colour as SVG writes it."""
-    return "#{:02x}{:02x}{:02x}".format(*colour)
+    return (
+        f'<g transform="translate({x:.0f} {y:.0f})" text-anchor="middle">'
+        f'<rect x="-3" y="-3" width="{width + 6:.0f}" height="{height + 6:.0f}" rx="3" '
+        f'fill="{frame or css(BACKGROUND)}"/>{svg_tiles(board.ranks, board.cols, size - 1, 1)}</g>'
+    )

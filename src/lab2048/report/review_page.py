@@ -11,7 +11,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from lab2048.game import Board, Direction
-from lab2048.game.colours import css, text_colour, tile_colour
+from lab2048.game.drawing import html_table, tile_styles
 from lab2048.game.notation import DIGITS
 from lab2048.game.record import Record
 from lab2048.home import write_atomically
@@ -105,11 +105,7 @@ def write_review(record: Record, review: Review, path: Path, arguments: Sequence
 
 def _styles() -> str:
     """How boards and their steps look."""
-    tiles = [
-        f".r{rank} {{ background: {css(tile_colour(rank))}; color: {css(text_colour(rank))}; }}"
-        for rank in range(18)
-    ]
-    return STYLES + "\n".join(tiles) + "\n</style>"
+    return f"{STYLES}{tile_styles()}</style>"
 
 
 def _data(review: Review) -> dict[str, object]:
@@ -161,12 +157,4 @@ def _graph(review: Review) -> Figure:
 
 def _board(board: Board, name: str = "") -> str:
     """A board as a small table."""
-    rows = []
-    for r, tiles in enumerate(board.tiles):
-        ranks = board.ranks[r * board.cols :]
-        cells = [
-            f'<td class="r{rank}">{tile or ""}</td>'
-            for tile, rank in zip(tiles, ranks, strict=False)
-        ]
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    return f'<table class="board" {name}>{"".join(rows)}</table>'
+    return html_table(board.ranks, board.cols, name)

@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from lab2048.game.colours import css, text_colour, tile_colour
+from lab2048.game.drawing import RANKS, tile_styles
 
 STATIC = files("lab2048.studio") / "static"
 KINDS = {
@@ -28,7 +28,7 @@ VIEWS = ("play", "watch", "analyse", "review", "results")
 def page_files() -> dict[str, bytes]:
     """The files of the page, by their paths below /static."""
     found = dict(_files_below(STATIC))
-    found["tiles.css"] = tile_styles().encode()
+    found["tiles.css"] = tile_styles(RANKS[1:]).encode()  # empty cells are the page's
     found["index.html"] = found["index.html"].replace(b"<!-- VIEWS -->", menu().encode())
     return found
 
@@ -76,12 +76,3 @@ def file_answer(request: Request, name: str, body: bytes, status: int = 200) -> 
         return Response(status_code=304, headers=headers)
     kind = KINDS[name.rpartition(".")[2]]
     return Response(body, status, media_type=kind, headers=headers)
-
-
-def tile_styles() -> str:
-    """The colours of tiles, the same as everywhere else, as a style sheet."""
-    rules = []
-    for rank in range(1, 18):
-        back, front = css(tile_colour(rank)), css(text_colour(rank))
-        rules.append(f".r{rank} {{ background: {back}; color: {front}; }}")
-    return "\n".join(rules) + "\n"

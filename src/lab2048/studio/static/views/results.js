@@ -2,6 +2,7 @@
 
 import { get, query } from "../api.js";
 import { el, fill } from "../dom.js";
+import { sizeText } from "../game.js";
 import { drawDetails } from "./results/details.js";
 import { drawEvaluations, isColumn, newest } from "./results/evaluations.js";
 import { drawBoards } from "./results/solved_boards.js";
@@ -114,7 +115,7 @@ function fillFilter({ rows, only, parts }) {
   fill(
     parts.filter,
     el("option", { value: "" }, "all boards"),
-    boards.map((name) => el("option", { value: name, selected: name === only }, name)),
+    boards.map((name) => el("option", { value: name, selected: name === only }, sizeText(name))),
   );
 }
 

@@ -1,6 +1,7 @@
 // The table of past evaluations: a row for each player, which can be sorted and ticked.
 
 import { el, fill, nameParts } from "../../dom.js";
+import { sizeText } from "../../game.js";
 import { number, percent, whole } from "../../numbers.js";
 
 const largest = (row) => Number(Object.keys(row.reach ?? {}).at(-1) ?? 0);
@@ -20,6 +21,7 @@ const COLUMNS = [
 const KINDS = { player: "name", mean: "first", loss: "first", agreement: "first" };
 const SHOW = {
   player: nameParts,
+  board: sizeText,
   games: whole,
   mean: (v, row) => figure(row.exact_value, row.score),
   max: whole,

@@ -62,7 +62,7 @@ const boardTable = (found, survey, show) =>
 function boardRow(each, open, show) {
   const chance = each.objective.startsWith("reach");
   const cells = [
-    each.board,
+    sizeText(each.board),
     each.objective + (each.gamma === 1 ? "" : `, γ ${each.gamma}`),
     String(each.p4),
     whole(each.states),

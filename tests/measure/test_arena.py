@@ -294,7 +294,7 @@ def test_a_table_of_another_game_is_refused(tmp_path):
     player = make_player("corner", Rules(2, 2))
     with (
         open_table(tmp_path / "table") as other,
-        pytest.raises(ValueError, match="the games are scored on 2x2"),
+        pytest.raises(ValueError, match=r"is of 2x2-score-gamma-0\.5, what is asked for is 2x2"),
     ):
         measure(player, 5, table=other)
 

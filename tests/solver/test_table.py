@@ -590,7 +590,8 @@ def test_probe_on_the_command_line(warm_home):
     there = ("probe", "2 2 / . .", "--table", str(table.path))
     run_command(*there, "--p4", "0.1", "--objective", "score")
     error = run_command(*there, "--p4", "0.3", code=2).stderr
-    assert error == f"lab2048: the table in {table.path} has p4 0.1, not 0.3\n"
+    wanted = "is of 2x2-score, what is asked for is 2x2-score-p4-0.3"
+    assert error == f"lab2048: the table in {table.path} {wanted}\n"
 
 
 def test_a_table_of_another_problem_is_not_taken_for_this_one(own_home, made):

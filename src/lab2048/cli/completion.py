@@ -73,10 +73,9 @@ def networks(incomplete: str) -> list[str]:
 
 def tables(incomplete: str) -> list[str]:
     """Names of tables."""
-    from lab2048.solver.table_files import MANIFEST, tables_folder
+    from lab2048.solver.tables import table_names
 
-    found = tables_folder().glob(f"*/{MANIFEST}")
-    return _matching([path.parent.name for path in found], incomplete)
+    return _matching(table_names(), incomplete)
 
 
 def _networks(kind: str = "") -> Iterator[str]:

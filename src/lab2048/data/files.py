@@ -157,16 +157,12 @@ def save_perfect_labels(  # noqa: PLR0913
     path = Path(path)
     check_labels(path, force)
     rules = board if isinstance(board, Rules) else Rules.parse(board)
-    known = table or require_table(Problem.of(rules))
-    try:
+    with require_table(Problem.of(rules), True if table is None else table) as known:
         chosen = player(who, rules)
         prepare(chosen)
         written = write_perfect(
             path, known, chosen, random=random, likely=likely, threads=threads, progress=progress
         )
-    finally:
-        if known is not table:
-            known.close()
     facts = {"player": chosen.spec, "board": rules.name, "random": random}
     return Written(path, "states", written, facts)
 

@@ -38,7 +38,9 @@ from lab2048.players.player import Moves, Player
 from lab2048.players.ties import legal_moves, shares
 from lab2048.solver.exact_value import Layer, evaluate_policy
 from lab2048.solver.optimal import even_out
+from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
+from lab2048.solver.tables import check_answers
 
 LIKELY = 1e-7
 """States that fewer games come to are left out, unless told otherwise."""
@@ -178,8 +180,7 @@ def write_perfect(
     With the chance `random` the player makes a random move. States that fewer than `likely` games
     come to are left out. `progress` hears of every age.
     """
-    if table.rules != player.rules or table.problem.goal != "score" or table.problem.gamma != 1:
-        raise ValueError(f"the table is of {table.problem.name}, not of the board's scores")
+    check_answers(table, Problem.of(player.rules))
     parts: list[Columns] = []
 
     def label(layer: Layer) -> None:

@@ -114,11 +114,7 @@ def table_against(against: Table | str, rules: Rules, stack: ExitStack) -> Table
 
     That of a small board is made now if it is missing.
     """
-    if isinstance(against, str):
-        return stack.enter_context(require_table(Problem.of(rules), against))
-    if against.problem != Problem.of(rules):
-        raise ValueError(f"the table is of {against.problem.name}, the board is {rules.name}")
-    return against
+    return stack.enter_context(require_table(Problem.of(rules), against))
 
 
 def board_options(board: Rules | str | None, p4: float | None) -> dict[str, Any]:

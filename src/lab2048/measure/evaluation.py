@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,8 @@ from lab2048.measure.journal import Played, journal_path
 from lab2048.players.player import Player
 from lab2048.players.registry import PlayerLike, player
 from lab2048.solver.exact_value import check_exact
-from lab2048.solver.problem import MAX_CELLS, Problem
 from lab2048.solver.table import Table
-from lab2048.solver.tables import Make, table_folder, table_for
+from lab2048.solver.tables import Make, TableLike, table_answering, table_for
 from lab2048.tabular import Grid, Tabular
 
 Interval = tuple[float, float]
@@ -204,7 +203,7 @@ def evaluate(  # noqa: PLR0913
     p4: float | None = None,
     games: int = 100,
     seed: int = 1,
-    table: Table | str | bool = True,
+    table: TableLike = True,
     exact: bool | Collection[str] = False,
     threads: int | None = None,
     resumable: bool = False,
@@ -230,12 +229,7 @@ def evaluate(  # noqa: PLR0913
     several = isinstance(players, Sequence) and not isinstance(players, str)
     entrants = make_players(players if several else [players], board, p4, exact)  # type: ignore[list-item, arg-type]
     checked_seed(seed)
-    with ExitStack() as stack:
-        found = table if isinstance(table, Table) else None
-        if found is None and table is not False:
-            found = scoring_table(entrants[0].rules, None if table is True else str(table))
-            if found is not None:
-                stack.enter_context(found)
+    with table_answering(entrants[0].rules, table) as found:
         more = {"table": found, "threads": threads, "progress": progress, "play": play}
         results = [
             _measured(each, games, seed, resumable, exact=_wanted(each, exact), **more)
@@ -306,12 +300,7 @@ def scoring_table(rules: Rules, name: str | None = None, make: Make | None = Non
 
     None if the board is not solved, or too large to be.
     """
-    if rules.cells > MAX_CELLS:
-        if name is not None:
-            found = table_folder(name).name
-            raise ValueError(f"the table {found} is not of {rules.name}, which cannot be solved")
-        return None
-    return table_for(Problem.of(rules), name, make)
+    return table_for(rules, name, make)
 
 
 def prepared(

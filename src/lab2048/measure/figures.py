@@ -18,6 +18,7 @@ from lab2048.players.player import Player
 from lab2048.solver.exact_value import Layer, check_exact, evaluate_policy
 from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
+from lab2048.solver.tables import check_answers
 
 Progress = Callable[[str, int, int | None], object]
 
@@ -56,11 +57,8 @@ def measure(  # noqa: PLR0913
     With `exact`, the exact mean score is found as well. `journal` and `play` are of `play_match`.
     `progress` is called with what is being done, how much of it is done, and of how much.
     """
-    if table is not None and table.problem != Problem.of(player.rules):
-        raise ValueError(
-            f"the table is of {table.problem.name}, the games are scored on {player.rules.name} "
-            f"with p4 {player.rules.p4:g}"
-        )
+    if table is not None:
+        check_answers(table, Problem.of(player.rules))
     if exact:
         check_exact(player)
 

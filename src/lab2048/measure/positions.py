@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lab2048.players.player import Player
     from lab2048.solver.problem import Problem
     from lab2048.solver.table import MoveValue, Table
-    from lab2048.solver.tables import Make
+    from lab2048.solver.tables import Make, TableLike
 
 
 class Opinion(NamedTuple):
@@ -161,7 +161,7 @@ class Probed(Tabular):
 
 def probe(
     board: Board | Source,
-    table: Table | str | bool = True,
+    table: TableLike = True,
     *,
     p4: float | None = None,
     objective: str | None = None,
@@ -179,20 +179,10 @@ def probe(
     >>> [str(move) for move in found.best], round(found.value, 4)
     (['right', 'left'], 64.9077)
     """
-    from lab2048.solver.table import Table
-
     position = board if isinstance(board, Board) else Board.parse(board)
     rules = Rules(position.rows, position.cols, P4 if p4 is None else p4)
     asked = {"p4": p4, "objective": objective, "gamma": gamma}
-    with ExitStack() as stack:
-        if isinstance(table, Table):
-            found: Table | None = table
-        elif table is False:
-            found = None
-        else:
-            found = position_table(rules, None if table is True else str(table), asked)
-            if found is not None:
-                stack.enter_context(found)
+    with answering_position(rules, table, asked) as found:
         rules = rules if found is None else found.rules
         return probed(position, rules, found, after, opinions(position, rules, players))
 
@@ -205,21 +195,29 @@ def position_table(
     It is the one that is named, which has to agree with what is `asked` for (objective, p4 and
     gamma that are not None), or else that of the board and what is asked for.
     """
-    from lab2048.solver.problem import MAX_CELLS, Problem
-    from lab2048.solver.table import Table
-    from lab2048.solver.tables import table_folder, table_for
+    from lab2048.solver.tables import table_for
 
-    asked = {key: value for key, value in asked.items() if value is not None}
-    if name is None:
-        if rules.cells > MAX_CELLS:
-            return None
-        return table_for(Problem.of(rules, **asked), make=make)
-    found = Table(table_folder(name))
-    for key, value in asked.items():
-        if (known := found.problem.as_json()[key]) != value:
-            found.close()
-            raise ValueError(f"the table in {found.path} has {key} {known}, not {value}")
-    return found
+    problem, agree = _asked_for(rules, asked)
+    return table_for(problem, name, make, agree=agree)
+
+
+def answering_position(
+    rules: Rules, table: TableLike, asked: Mapping[str, Any]
+) -> AbstractContextManager[Table | None]:
+    """The table that answers for a position (`table_answering`), as far as facts are asked for."""
+    from lab2048.solver.tables import table_answering
+
+    problem, agree = _asked_for(rules, asked)
+    return table_answering(problem, table, agree=agree)
+
+
+def _asked_for(rules: Rules, asked: Mapping[str, Any]) -> tuple[Problem | Rules, list[str]]:
+    """The problem of a position, if it can be solved, and in what a table has to agree with it."""
+    from lab2048.solver.problem import MAX_CELLS, Problem
+
+    given = {key: value for key, value in asked.items() if value is not None}
+    problem = rules if rules.cells > MAX_CELLS else Problem.of(rules, **given)
+    return problem, ["board", *given]
 
 
 def probed(

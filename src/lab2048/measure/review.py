@@ -14,7 +14,6 @@ from lab2048.engine.arrays import Floats
 from lab2048.formatting import number
 from lab2048.game import Board, Direction, Rules
 from lab2048.game.record import Record, RecordError, Turn
-from lab2048.measure.evaluation import scoring_table
 from lab2048.measure.marks import (
     BEST,
     NEGLIGIBLE,
@@ -31,6 +30,7 @@ from lab2048.players.player import Player
 from lab2048.players.registry import PlayerLike, player
 from lab2048.players.shipped import shipped
 from lab2048.solver.table import Table
+from lab2048.solver.tables import table_answering
 from lab2048.tabular import Tabular
 
 WORST = 5
@@ -174,12 +174,11 @@ def judge_of(
     """Choose who judges a game: `judge`, or `table` if the game is in it, or a strong player."""
     with ExitStack() as stack:
         if isinstance(judge, Table):
+            stack.enter_context(table_answering(record.rules, judge, agree=("board", "p4")))
             yield judge
             return
         if judge is None and table is None:
-            table = scoring_table(record.rules)
-            if table is not None:
-                stack.enter_context(table)
+            table = stack.enter_context(table_answering(record.rules))
         begun = record.start
         if judge is None and table is not None and (begun is None or begun in table):
             yield table

@@ -36,10 +36,9 @@ from lab2048.game.notation import checked_threads
 from lab2048.players.player import Player
 from lab2048.players.registry import PlayerLike
 from lab2048.players.registry import player as make_player
-from lab2048.solver.problem import MAX_CELLS, Problem
+from lab2048.solver.problem import MAX_CELLS
 from lab2048.solver.successors import BLOCK, next_cells, open_block
-from lab2048.solver.table import Table
-from lab2048.solver.tables import table_for
+from lab2048.solver.tables import TableLike, table_answering
 from lab2048.tabular import Tabular
 
 PART = 1 << 13
@@ -312,7 +311,7 @@ def exact_value(
     board: str | Rules | None = None,
     *,
     p4: float | None = None,
-    table: Table | str | bool = True,
+    table: TableLike = True,
     threads: int | None = None,
     visit: Visit = lambda layer: None,
 ) -> ExactValue:
@@ -330,15 +329,10 @@ def exact_value(
     usual = player.rules if isinstance(player, Player) else "4x4"
     entrant = make_player(player, board or usual, p4=p4)
     check_exact(entrant)
-    found = evaluate_policy(entrant, threads=threads, visit=visit)
-    if table is not False:
-        problem = Problem.of(entrant.rules)
-        name = table if isinstance(table, str) else None
-        known = table if isinstance(table, Table) else table_for(problem, name)
+    with table_answering(entrant.rules, table) as known:
+        found = evaluate_policy(entrant, threads=threads, visit=visit)
         if known is not None:
             found.optimal_value = known.start_value["start"]
-            if known is not table:
-                known.close()
     return found
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from lab2048.home import locked, say, temporary_folder
 from lab2048.solver.existing_table import remove_unusable
 from lab2048.solver.manifest import description, load_manifest
 from lab2048.solver.objective import Objective
-from lab2048.solver.problem import ON_THE_FLY, Problem
+from lab2048.solver.problem import MAX_CELLS, ON_THE_FLY, Problem
 from lab2048.solver.table import CACHE_BYTES, Table
 from lab2048.solver.table_files import (
     FORMAT,
@@ -30,6 +31,7 @@ from lab2048.solver.table_files import (
     OtherTableError,
     TableError,
     default_folder,
+    expanded,
     other_files,
     tables_folder,
 )
@@ -37,6 +39,10 @@ from lab2048.tabular import Tabular
 
 Make = Callable[[Path], object]
 """Solves a problem into a folder."""
+TableLike = Table | Path | str | bool | None
+"""What callers may give to say which table answers (`table_answering`)."""
+FACTS = ("board", "p4", "objective", "gamma")
+"""What makes one problem different from another (`Problem.as_json`)."""
 
 
 def solve(  # noqa: PLR0913 -- all but the first are keywords
@@ -96,8 +102,7 @@ def problem_of(
 
 def find_table(problem: Problem) -> Path | None:
     """The folder of the finished table of a problem in the data folder, if there is one."""
-    for kind in KINDS:
-        folder = default_folder(problem, kind)
+    for folder in _folders_of(problem):
         manifest = load_manifest(folder)
         if (
             manifest is not None
@@ -107,6 +112,53 @@ def find_table(problem: Problem) -> Path | None:
         ):
             return folder
     return None
+
+
+def _folders_of(problem: Problem) -> list[Path]:
+    """Where the table of a problem would be in the data folder, float64 before float32."""
+    return [default_folder(problem, kind) for kind in KINDS]
+
+
+def table_folder(name: str, problem: Problem | None = None) -> Path:
+    """The folder that a name stands for, whoever gives it; a `TableError` if there is none.
+
+    A name is one of these, and the first that holds a table counts:
+
+    1. the name of a table in the data folder, as in `lab2048 table list`;
+    2. a board, such as `3x3`, whose table is in the data folder: that of `problem` if it is on
+       this board, else that for the score; with values of float64, else of float32;
+    3. the path of a folder.
+
+    If none holds a table, the first that is a folder counts: whoever opens it says what it lacks.
+    """
+    found = _look_up(name, problem)
+    if found is None:
+        raise TableError(f"there is no table {name}; lab2048 table list shows what there is")
+    return found
+
+
+def _look_up(name: str, problem: Problem | None) -> Path | None:
+    """What `table_folder` returns; None if there is no such folder."""
+    places = [tables_folder() / name] if name == Path(name).name else []
+    if problem is None or problem.rules.name != name:
+        problem = Problem.of(name) if _is_board(name) else None
+    if problem is not None:
+        places += _folders_of(problem)
+    there = [folder for folder in (*places, expanded(name)) if folder.is_dir()]
+    return next(filter(_holds_table, there), there[0] if there else None)
+
+
+def _is_board(name: str) -> bool:
+    """Whether a name is that of a board that can be solved."""
+    try:
+        return Rules.parse(name).cells <= MAX_CELLS
+    except ValueError:
+        return False
+
+
+def _holds_table(folder: Path) -> bool:
+    """Whether there is a table in a folder, finished or not."""
+    return any(os.path.lexists(folder / name) for name in (MANIFEST, PROGRESS))
 
 
 def open_table(
@@ -120,24 +172,22 @@ def open_table(
     """Open the table in a folder, or that of a board in the data folder.
 
     The folder is a path, or a name from `lab2048 table list`. A board is a `Rules` or a name such
-    as `3x3`; only then do the other arguments say which table it is.
+    as `3x3`; only then do the other arguments say which table it is. A name is looked up in the
+    data folder before it is taken for the path of a folder.
 
     >>> solve("2x2").close()
     >>> with open_table("2x2") as table:
     ...     round(table.value("2 2 / . ."), 3)
     67.696
     """
-    if isinstance(source, Path) or (isinstance(source, str) and os.path.exists(source)):
-        return Table(Path(source), cache_bytes=cache_bytes)
-    if isinstance(source, str) and (tables_folder() / source / MANIFEST).exists():
-        return Table(tables_folder() / source, cache_bytes=cache_bytes)
-    try:
-        problem = problem_of(source, p4=p4, objective=objective, gamma=gamma)
-    except ValueError:
-        if isinstance(source, str) and ("/" in source or os.sep in source):
-            raise TableError(f"there is no table in {source}") from None
-        raise
-    folder = find_table(problem)
+    if isinstance(source, Path):
+        return Table(source, cache_bytes=cache_bytes)
+    if isinstance(source, str) and not _is_board(source):
+        return Table(table_folder(source), cache_bytes=cache_bytes)
+    problem = problem_of(source, p4=p4, objective=objective, gamma=gamma)
+    folder = _look_up(source, problem) if isinstance(source, str) else None
+    if folder is None or folder in _folders_of(problem):
+        folder = find_table(problem)
     if folder is None:
         raise TableError(_missing(problem))
     return Table(folder, cache_bytes=cache_bytes)
@@ -168,41 +218,93 @@ def is_made_when_needed(problem: Problem) -> bool:
     return problem.rules.cells <= ON_THE_FLY
 
 
-def table_folder(name: str) -> Path:
-    """The folder of a table, by its name in `lab2048 table list`, its board, or its path."""
-    for folder in (tables_folder() / name, tables_folder() / f"{name}-score", Path(name)):
-        if folder.is_dir() and folder != tables_folder():
-            return folder
-    raise TableError(f"there is no table {name}; lab2048 table list shows what there is")
+@contextmanager
+def table_answering(
+    problem: Problem | Rules,
+    table: TableLike = True,
+    make: Make | None = None,
+    *,
+    agree: Sequence[str] = FACTS,
+) -> Iterator[Table | None]:
+    """The table that answers for a problem, or for the scores on a board: whatever callers accept.
 
-
-def table_for(problem: Problem, name: str | None = None, make: Make | None = None) -> Table | None:
-    """The table that answers for a problem: the one named, else the one in the data folder.
-
-    That of a small board is made if it is missing. None if the board has to be solved first.
+    A `Table` is used as it is, and left open; one that is opened here is closed on leaving. A text
+    is a name (`table_folder`), True stands for the table of the problem if it is solved or small,
+    False and None for no table. `agree` names the facts in which a table that is given or named
+    has to agree with the problem; otherwise it is an `OtherTableError`.
     """
-    if name is not None:
-        found = Table(table_folder(name))
-        if found.problem != problem:
-            found.close()
-            raise ValueError(
-                f"the table {name} is of {found.problem.name}, what is asked for is {problem.name}"
-            )
+    if isinstance(table, Table):
+        check_answers(table, problem_of(problem), agree)
+        yield table
+    elif table is None or table is False:
+        yield None
+    else:
+        found = table_for(problem, None if table is True else str(table), make, agree=agree)
+        with nullcontext() if found is None else found:
+            yield found
+
+
+@contextmanager
+def require_table(
+    problem: Problem, table: TableLike = True, make: Make | None = None
+) -> Iterator[Table]:
+    """The table that answers for a problem, as `table_answering`; a `TableError` without one."""
+    with table_answering(problem, table, make) as found:
+        if found is None:
+            raise TableError(_missing(problem))
+        yield found
+
+
+def table_for(
+    problem: Problem | Rules,
+    name: str | None = None,
+    make: Make | None = None,
+    *,
+    agree: Sequence[str] = FACTS,
+) -> Table | None:
+    """Open the table that answers for a problem: the one named, else the one in the data folder.
+
+    That of a small board is made if it is missing. None if nothing is named, and the board has to
+    be solved first or cannot be.
+    """
+    if isinstance(problem, Rules):
+        if problem.cells > MAX_CELLS and name is None:
+            return None
+        if problem.cells > MAX_CELLS:
+            folder = table_folder(str(name))
+            raise OtherTableError(f"{folder} is not of {problem.name}, which cannot be solved")
+        problem = Problem.of(problem)
+    if name is not None and (found := _named(name, problem, agree)) is not None:
         return found
-    if find_table(problem) is None and not is_made_when_needed(problem):
-        return None
-    return ensure_table(problem, make)
-
-
-def require_table(problem: Problem, name: str | None = None, make: Make | None = None) -> Table:
-    """The table that answers for a problem, as `table_for`; a `TableError` if it is missing.
-
-    The board's own size is the name of its usual table.
-    """
-    found = table_for(problem, None if name == problem.rules.name else name, make)
-    if found is None:
+    if is_made_when_needed(problem) or find_table(problem) is not None:
+        return ensure_table(problem, make)
+    if name is not None:
         raise TableError(_missing(problem))
+    return None
+
+
+def _named(name: str, problem: Problem, agree: Sequence[str]) -> Table | None:
+    """The table with a name, opened; None if that only stands for the usual table of a problem."""
+    usual = name == problem.rules.name
+    if usual and _look_up(name, problem) in (None, *_folders_of(problem)):
+        return None
+    found = Table(table_folder(name, problem))
+    try:
+        check_answers(found, problem, agree)
+    except TableError:
+        found.close()
+        raise
     return found
+
+
+def check_answers(table: Table, problem: Problem, agree: Sequence[str] = FACTS) -> None:
+    """An `OtherTableError` unless a table agrees with a problem, in all facts or in these."""
+    known, wanted = table.problem.as_json(), problem.as_json()
+    if any(known[name] != wanted[name] for name in agree):
+        raise OtherTableError(
+            f"the table in {table.path} is of {table.problem.name}, what is asked for is "
+            f"{problem.name}"
+        )
 
 
 def ensure_table(problem: Problem, make: Make | None = None, *, asked: bool = False) -> Table:
@@ -264,6 +366,11 @@ class TableList(Tabular, Sequence[tuple[Path, "dict[str, Any] | str"]]):
         ]
 
 
+def table_names() -> list[str]:
+    """The names of all finished tables in the data folder."""
+    return [path.parent.name for path in tables_folder().glob(f"*/{MANIFEST}")]
+
+
 def list_tables() -> TableList:
     """Return every table in the data folder, with its manifest or what is wrong with it.
 
@@ -307,7 +414,7 @@ def remove_table(name: Path | str) -> int:
     True
     """
     folder = (name if isinstance(name, Path) else table_folder(name)).resolve()
-    if not any(os.path.lexists(folder / name) for name in (MANIFEST, PROGRESS)):
+    if not _holds_table(folder):
         raise TableError(f"there is no table in {folder}")
     if others := other_files(folder):
         raise TableError(f"{folder} also holds {others[0]}, so it is not removed")

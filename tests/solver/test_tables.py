@@ -1,0 +1,128 @@
+"""Which table answers for a board: names, and tables of something else."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+
+import pytest
+
+from lab2048 import Game, Record, Rules, evaluate, exact_value, probe, review
+from lab2048.cli.completion import tables
+from lab2048.learn.train import table_against
+from lab2048.solver.job import make_table
+from lab2048.solver.problem import Problem
+from lab2048.solver.table_files import OtherTableError, TableError
+from lab2048.solver.tables import open_table, table_answering, table_folder, table_for
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Tables of 2x2 by their names, to be copied to where they are looked for."""
+    folder = tmp_path_factory.mktemp("small")
+    for facts in ({}, {"p4": 0.3}, {"objective": "reach:16"}):
+        problem = Problem.of("2x2", **facts)
+        make_table(problem, folder / problem.name)
+    make_table(Problem.of("2x2"), folder / "2x2-score-float32", values="float32")
+    return folder
+
+
+@pytest.fixture
+def other(small):
+    """A table of 2x2 with another chance of a 4."""
+    with open_table(small / "2x2-score-p4-0.3") as table:
+        yield table
+
+
+REFUSED = "is of 2x2-score-p4-0.3, what is asked for is 2x2-score"
+CALLS = {
+    "exact_value": lambda table: exact_value("greedy", "2x2", table=table),
+    "evaluate": lambda table: evaluate("greedy", "2x2", games=2, table=table),
+    "probe": lambda table: probe("2 2 / . .", table, p4=0.1),
+    "against": lambda table: table_against(table, Rules(2, 2), ExitStack()),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_table_of_something_else_is_refused_by_all(call, other):
+    for table in (other, str(other.path)):
+        with pytest.raises(OtherTableError, match=REFUSED):
+            CALLS[call](table)
+
+
+def test_a_game_is_not_judged_by_a_table_of_other_rules(other):
+    with pytest.raises(OtherTableError, match=REFUSED):
+        review(Record.of(Game(Rules(2, 2), 1), "me"), other)
+
+
+def test_only_what_is_asked_for_has_to_agree(other):
+    assert probe("2 2 / . .", other).rules.p4 == 0.3
+    with table_answering(Rules(2, 2), other, agree=("board",)) as found:
+        assert found is other
+    assert other.value("2 2 / . .") > 0  # it was not closed
+
+
+def test_no_table_is_needed():
+    for none in (None, False):
+        with table_answering(Rules(2, 2), none) as found:
+            assert found is None
+    with table_answering(Rules(4, 4)) as found:
+        assert found is None
+    with pytest.raises(TableError, match="there is no table nowhere"):
+        table_for(Rules(4, 4), "nowhere")
+
+
+@pytest.fixture
+def here(tmp_path, own_home, monkeypatch):
+    """The folder that names are looked up in last."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_name_stands_for_the_same_folder_everywhere(small, own_home, here):
+    """Each place that is filled comes before those that were."""
+    (own_home / "tables").mkdir(parents=True)
+    (own_home / "tables" / "2x2").mkdir()  # without a table
+    places = [
+        here / "2x2",
+        own_home / "tables" / "2x2-score-float32",
+        own_home / "tables" / "2x2-score",
+        own_home / "tables" / "2x2",
+    ]
+    for place in places:
+        source = "2x2-score-float32" if place.name.endswith("32") else "2x2-score"
+        shutil.copytree(small / source, place, dirs_exist_ok=True)
+        assert table_folder("2x2").resolve() == place
+        with open_table("2x2") as table, table_for(Problem.of("2x2"), "2x2") as same:
+            assert table.path.resolve() == same.path.resolve() == place
+    assert table_folder("./2x2").resolve() == here / "2x2"
+    assert tables("2x2") == ["2x2", "2x2-score", "2x2-score-float32"]
+
+
+def test_the_size_of_a_board_is_the_table_of_what_is_asked_for(small, own_home):
+    for name in ("2x2-score", "2x2-score-p4-0.3", "2x2-reach-16"):
+        shutil.copytree(small / name, own_home / "tables" / name)
+    with table_for(Problem.of("2x2", p4=0.3), "2x2") as table:
+        assert table.path.name == "2x2-score-p4-0.3"
+    with probe_table("2x2", objective="reach:16") as table:
+        assert table.path.name == "2x2-reach-16"
+    with pytest.raises(OtherTableError, match="is of 2x2-reach-16, what is asked for is 2x2-score"):
+        table_for(Problem.of("2x2"), "2x2-reach-16")
+    with pytest.raises(TableError, match="there is no table 3x3-score; make it with"):
+        table_for(Problem.of("3x3"), "3x3")
+
+
+def probe_table(name, **asked):
+    from lab2048.measure.positions import position_table
+
+    return position_table(Rules(2, 2), name, asked)
+
+
+def test_a_folder_that_is_named_says_what_it_lacks(own_home, here):
+    (here / "mine").mkdir()
+    with pytest.raises(TableError, match="mine is not a table"):
+        open_table("mine")
+    with pytest.raises(TableError, match="there is no table yours"):
+        open_table("yours")

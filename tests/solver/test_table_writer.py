@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -234,6 +235,43 @@ def test_a_summary_that_was_cut_off_can_become_a_table(tmp_path, made):
         make_table(Problem.of("3x2"), tmp_path / "t", keep="summary", progress=stop_in_values)
     make_table(Problem.of("3x2"), tmp_path / "t")
     assert same_bytes(made, tmp_path / "t")
+
+
+def test_a_finished_summary_stays_until_the_table_takes_its_place(tmp_path, made, monkeypatch):
+    """It took hours on a large board, and the table may take days or not fit on the disk."""
+    folder = tmp_path / "t"
+    found = make_table("3x2", folder, keep="summary")
+    summary = (folder / "manifest.json").read_bytes()
+
+    def full(path, *_):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    run = [sys.executable, "-c", STEPS, str(folder), "float64", "100", "0"]
+    assert subprocess.run(run, capture_output=True, check=False).returncode == -signal.SIGKILL
+    assert (folder / "manifest.json").read_bytes() == summary
+    with pytest.raises(KeyboardInterrupt):
+        make_table("3x2", folder, progress=stop_in_values)
+    assert (folder / "manifest.json").read_bytes() == summary
+    assert make_table("3x2", folder, keep="summary")["states"] == found["states"]
+    assert (folder / "progress.json").exists()  # what was begun is left to go on with
+    monkeypatch.setattr("lab2048.solver.job.write_json", full)
+    with pytest.raises(OSError, match="No space left"):
+        make_table("3x2", folder)
+    monkeypatch.undo()
+    assert (folder / "manifest.json").read_bytes() == summary
+    make_table("3x2", folder)
+    assert same_bytes(made, folder)
+
+
+def test_damage_to_a_table_begun_beside_a_summary_is_told(tmp_path):
+    folder = tmp_path / "t"
+    make_table("3x2", folder, keep="summary")
+    with pytest.raises(KeyboardInterrupt):
+        make_table("3x2", folder, progress=stop_in_values)
+    (folder / "progress.json").write_text("damaged")
+    with pytest.raises(TableError, match=r"progress\.json is damaged .* left as it is"):
+        make_table("3x2", folder)
+    assert make_table("3x2", folder, replace=True)["keep"] == "table"
 
 
 @pytest.mark.parametrize("name", ["values.bin", "carry"])

@@ -43,6 +43,7 @@ class UnusableTableError(TableError):
 def existing_table(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
     """The manifest of the finished table in a folder; None if it is empty or can be resumed.
 
+    That of a summary stays until the table that is made of it takes its place, and may be resumed.
     What a solve cannot use is an `UnusableTableError`, a sound table of another problem (or with
     other values) an `OtherTableError`.
     """
@@ -57,6 +58,8 @@ def existing_table(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | N
         check_identity(folder, found, identity)
         if manifest is not None:
             check_files(folder, manifest)
+            if manifest["keep"] == "summary":
+                load_progress(folder)  # of a table that was begun beside it
     except OtherTableError:
         raise
     except TableError as error:

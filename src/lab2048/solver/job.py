@@ -119,18 +119,24 @@ def make_table(
                 _stopped_between_layers() as look,
                 WorkerThreads(count) as workers,
             ):
-                (path / MANIFEST).unlink(missing_ok=True)
 
                 def tell(step: Step) -> None:
                     progress(step)
                     look()
 
                 manifest = Job(executor(problem, path, workers), values, keep).run(tell)
-        clear_away(path)
-        if manifest["keep"] == "summary":
-            for name in (KEYS, BLOCKS, VALUES):
-                (path / name).unlink(missing_ok=True)
+                _tidy(path, manifest)
+        elif manifest["keep"] == "table":
+            _tidy(path, manifest)  # beside a summary there may be a table that was begun
     return description(path, manifest)
+
+
+def _tidy(path: Path, manifest: dict[str, Any]) -> None:
+    """Remove what is of no use any more when a table is finished."""
+    clear_away(path)
+    if manifest["keep"] == "summary":
+        for name in (KEYS, BLOCKS, VALUES):
+            (path / name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -285,7 +291,7 @@ class Job:
     # -- the end ---------------------------------------------------------------------------------
 
     def finish(self, progress: Progress) -> dict[str, Any]:
-        """Write what describes the table; from then on it is one."""
+        """Write what describes the table; from then on it is one, and no summary any more."""
         data, manifest = self.record.data, self._manifest()
         if self.keep == "table":
             self._check_written(manifest, progress)

@@ -311,25 +311,33 @@ def ensure_table(problem: Problem, make: Make | None = None, *, asked: bool = Fa
     """The table of a problem in the data folder; that of a small board is made if it is missing.
 
     A larger one is made only if it was `asked` for. If the data folder cannot be written to, the
-    table of a small board is made in a temporary one.
+    table of a small board is made in a temporary one; also if what is there is of another format
+    or damaged, unless it was asked for. What is there is never removed.
     """
     small = is_made_when_needed(problem)
-    if find_table(problem) is not None or not (small or asked):
-        return open_table(problem)
-    if make is None:
-        from lab2048.solver.job import make_table
-
-        make = partial(make_table, problem)
-    folder = default_folder(problem)
     try:
-        make(folder)
+        if find_table(problem) is not None or not (small or asked):
+            return open_table(problem)
+        return _made(problem, default_folder(problem), make)
     except OSError as error:
         if not small:
             raise
         why = os.strerror(error.errno) if error.errno else error
         say(f"cannot keep the table {problem.name} in {tables_folder()}: {why}")
-        folder = temporary_folder("tables") / problem.name
-        make(folder)
+    except TableError as error:
+        if asked or not small:
+            raise
+        say(f"{error}; until then {problem.name} is solved in a temporary folder")
+    return _made(problem, temporary_folder("tables") / problem.name, make)
+
+
+def _made(problem: Problem, folder: Path, make: Make | None) -> Table:
+    """The table in a folder, which is made first."""
+    if make is None:
+        from lab2048.solver.job import make_table
+
+        make = partial(make_table, problem)
+    make(folder)
     return Table(folder)
 
 

@@ -82,7 +82,9 @@ def test_chances_are_marked_by_their_share(own_home):
         found = review(Record.of(game, "me"), chances)
         assert found.exact and found.unit == "of the chance to make 16"
         assert "points" not in " ".join(found.facts())
-    assert error_of(make_player("optimal:objective=reach:16", Rules(2, 2))) is None
+        same = review(Record.of(game, "me"), "optimal:objective=reach:16")
+    assert same.exact and same.unit == found.unit and same.caveat == ""
+    assert [step.mark for step in same.steps] == [step.mark for step in found.steps]
 
 
 # -- judges that may be wrong --------------------------------------------------------------------

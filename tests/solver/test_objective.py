@@ -18,11 +18,16 @@ from lab2048.solver.objective import (
     Reach,
     Score,
     WorstCase,
+    discount_text,
     parse_objective,
     register_objective,
+    tiles_to_reach,
+    usual_objectives,
 )
 from lab2048.solver.problem import Problem
+from lab2048.solver.survey import survey
 from lab2048.solver.table import Table
+from lab2048.solver.table_files import TableError
 from lab2048.solver.verify import verify
 from tests import naive
 
@@ -229,3 +234,43 @@ def test_what_cannot_be_registered_is_said():
         register_objective(type("Mine", (Objective,), {"name": "score"}))
     again = type("Score", (Score,), {"__module__": Score.__module__, "__qualname__": "Score"})
     assert register_objective(again) is again and parse_objective("score") == again()
+
+
+# -- what others ask of it -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Twice(Score):
+    """Twice the score: a kind of score by its class, but not by its values."""
+
+    name = "twice"
+    points = 2.0
+
+
+@dataclass(frozen=True)
+class Same(Objective):
+    """The score under another name."""
+
+    name = "same"
+
+
+def test_the_score_is_known_by_what_is_counted_not_by_its_name():
+    assert Score().is_score and Score(0.5).is_score and Same().is_score
+    for other in (WorstCase(), Reach(16), Moves(), Risk(0.5), Twice()):
+        assert not other.is_score, other
+
+
+@pytest.mark.slow
+def test_a_survey_is_of_scores_only(tmp_path):
+    register_objective(Twice)
+    make_table(Problem.of("2x2", objective="twice"), tmp_path / "t")
+    with Table(tmp_path / "t") as table, pytest.raises(TableError, match="not for twice"):
+        survey(table)
+
+
+def test_texts_that_name_objectives_and_discounts():
+    assert usual_objectives() == "score, worst-case or reach:TILE"
+    assert "reach:TILE (the chance to make it)" in usual_objectives(explained=True)
+    assert discount_text(1.0) == [] and discount_text(0.5) == ["gamma 0.5"]
+    assert Problem.of("2x2", gamma=0.1 + 0.2).name == "2x2-score-gamma-0.30000000000000004"
+    assert tiles_to_reach(Rules(2, 2)) == [8, 16, 32]

@@ -25,6 +25,8 @@ def hint_for(rules: Rules, asked: dict[str, Any]) -> str:
 
 def show(found: Probed, after: str | None, hint: str) -> None:
     """Print the position and its moves, one per line."""
+    from lab2048.solver.objective import discount_text
+
     board, problem = found.board, found.problem
     print(board.grid())
     facts = [
@@ -37,8 +39,8 @@ def show(found: Probed, after: str | None, hint: str) -> None:
     image, symmetry = board.canonical()
     print(f"canonical {image} by symmetry {symmetry}")
     if problem is not None and found.value is not None:
-        discount = f", gamma {problem.gamma:g}" if problem.gamma != 1 else ""
-        print(f"value {precise(found.value)} ({problem.goal}, p4 {problem.rules.p4:g}{discount})")
+        words = [problem.goal, f"p4 {problem.rules.p4:g}", *discount_text(problem.gamma)]
+        print(f"value {precise(found.value)} ({', '.join(words)})")
     print()
     if after is not None and found.spawns is not None:
         print(f"after {after}: {board.move(after).after}")

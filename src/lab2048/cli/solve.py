@@ -27,6 +27,7 @@ from lab2048.cli.options import (
 )
 from lab2048.formatting import duration, number, size
 from lab2048.game import P4
+from lab2048.solver.objective import discount_text, usual_objectives
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -50,9 +51,7 @@ SizeArgument = Annotated[
 ]
 ObjectiveOption = Annotated[
     str,
-    typer.Option(
-        "--objective", help="score, reach:TILE (the chance to make it) or worst-case (any spawns)."
-    ),
+    typer.Option("--objective", help=f"{usual_objectives(explained=True)}."),
 ]
 
 
@@ -241,10 +240,8 @@ def _layer_progress(total: int | None) -> Iterator[Callable[[Step], object]]:
 def print_solved(found: dict[str, Any]) -> None:
     """A finished solve, for people."""
     value = found["value"]
-    print(
-        f"{found['board']}, p4 {found['p4']:g}, {found['objective']}"
-        + (f", gamma {found['gamma']:g}" if found["gamma"] != 1 else "")
-    )
+    words = [found["board"], f"p4 {found['p4']:g}", found["objective"]]
+    print(", ".join(words + discount_text(found["gamma"])))
     rows = [
         ("states", f"{found['states']:,} ({found['terminals']:,} of them terminal)"),
         ("afterstates", f"{found['afterstates']:,}"),

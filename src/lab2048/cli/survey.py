@@ -14,6 +14,7 @@ from lab2048.cli.solve import SizeArgument, kinds, solved
 from lab2048.formatting import number, percent
 from lab2048.game import P4
 from lab2048.game.notation import parse_number
+from lab2048.solver.objective import discount_text
 
 if TYPE_CHECKING:
     from lab2048.solver.problem import Problem
@@ -122,10 +123,8 @@ def _print_survey(found: Survey) -> None:
     """A survey, for people."""
     value, states = found.value, sum(found.by_age.states)
     gamma = found.problem["gamma"]
-    discount = f", gamma {gamma:g}" if gamma != 1 else ""
-    print(
-        f"Optimal play on {found.problem['board']}, p4 {found.problem['p4']:g}{discount}, exactly"
-    )
+    words = [found.problem["board"], f"p4 {found.problem['p4']:g}", *discount_text(gamma)]
+    print(f"Optimal play on {', '.join(words)}, exactly")
     rows = [
         (
             "score",
@@ -184,8 +183,7 @@ def _sweep(problems: list[Problem], folder: Path, threads: int | None, as_json: 
             }
         )
     write_atomically(folder / SWEEP[0], json.dumps(rows) + "\n")
-    gamma = problems[0].gamma
-    title = problems[0].rules.name + (f", gamma = {gamma:g}" if gamma != 1 else "")
+    title = ", ".join([problems[0].rules.name, *discount_text(problems[0].gamma, "gamma = {:g}")])
     path = plot_sweep(rows, title, folder / SWEEP[1])
     if as_json:
         print(json.dumps({"rows": rows, "pictures": [str(path)]}))

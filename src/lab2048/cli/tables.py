@@ -29,6 +29,7 @@ NameArgument = Annotated[
 def list_(as_json: JsonOption = False) -> None:
     """All tables in the data folder: what they are of, what they are worth, how large they are."""
     from lab2048.solver.manifest import description
+    from lab2048.solver.objective import discount_text
     from lab2048.solver.table_files import tables_folder
     from lab2048.solver.tables import list_tables
 
@@ -45,13 +46,12 @@ def list_(as_json: JsonOption = False) -> None:
             lines.append((folder.name, "", "", manifest, "", "", ""))
             continue
         row = description(folder, manifest)
-        discount = f" gamma {row['gamma']:g}" if row["gamma"] != 1 else ""
         lines.append(
             (
                 folder.name,
                 row["board"],
                 f"{row['p4']:g}",
-                row["objective"] + discount,
+                " ".join([row["objective"], *discount_text(row["gamma"])]),
                 f"{row['states']:,}",
                 number(row["value"]["2+2"]),
                 size(row["table_bytes"]) if row["keep"] == "table" else "summary",

@@ -15,7 +15,7 @@ import numpy as np
 from lab2048.engine.arrays import Floats
 from lab2048.game import P4
 from lab2048.players.player import Player
-from lab2048.solver.optimal import Optimal, even_out
+from lab2048.solver.optimal import even_out, objective_of
 from lab2048.solver.table import Table
 
 GRADES = ("good", "slip", "mistake", "blunder")
@@ -47,7 +47,7 @@ depth 6, whose own errors are not seen) and `python benchmarks/judge_error.py 3x
 
 def error_of(judge: Table | Player) -> float | None:
     """How far off a judge's losses may be, as a share of the value; None if nobody knows."""
-    if isinstance(judge, Table) or (isinstance(judge, Optimal) and judge.points):
+    if isinstance(judge, Table) or objective_of(judge) is not None:
         return 0.0
     return ERRORS.get((judge.rules.name, judge.spec)) if judge.rules.p4 == P4 else None
 
@@ -73,7 +73,8 @@ def settle(values: Floats, judge: Table | Player) -> Floats:
 
 def mark(regret: float, best: float, judge: Table | Player) -> str:
     """The mark of a move that gives away `regret` (see `settle`) of what the best is worth."""
-    chances = isinstance(judge, Table) and judge.objective.chances
+    objective = objective_of(judge)
+    chances = objective is not None and objective.chances
     share = regret / (best or 1.0) if chances else regret / max(abs(best), 1.0)
     if not share > NEGLIGIBLE:  # nor if all moves are worth minus infinity
         return BEST

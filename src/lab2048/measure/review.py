@@ -29,6 +29,7 @@ from lab2048.measure.replay import read_game
 from lab2048.players.player import Player
 from lab2048.players.registry import PlayerLike, player
 from lab2048.players.shipped import shipped
+from lab2048.solver.optimal import objective_of
 from lab2048.solver.table import Table
 from lab2048.solver.tables import table_answering
 from lab2048.tabular import Tabular
@@ -190,7 +191,8 @@ def judge_of(
 def reviewed(record: Record, judge: Table | Player) -> Review:
     """Return a game with every move judged."""
     name = "perfect play" if isinstance(judge, Table) else judge.spec
-    unit = judge.objective.unit if isinstance(judge, Table) else "points"
+    objective = objective_of(judge)
+    unit = "points" if objective is None else objective.unit
     steps = list(review_steps(record, judge, AT_ONCE))
     return Review(record, name, error_of(judge) == 0, unit, caveat(judge), steps)
 

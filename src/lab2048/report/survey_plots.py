@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
+from lab2048.solver.objective import discount_text
 from lab2048.solver.survey import Survey
 
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#7f7f7f"
@@ -69,9 +70,7 @@ def plot_sweep(rows: Sequence[dict[str, Any]], title: str, path: Path) -> Path:
 def _title(problem: dict[str, Any]) -> str:
     """What a picture is about."""
     words = [problem["board"], f"p4 = {problem['p4']:g}"]
-    if problem["gamma"] != 1:
-        words.append(f"gamma = {problem['gamma']:g}")
-    return ", ".join(words)
+    return ", ".join(words + discount_text(problem["gamma"], "gamma = {:g}"))
 
 
 def _save(figure: Figure, path: Path) -> Path:

@@ -52,6 +52,8 @@ class Objective:
     """The name on the command line: lower-case letters, digits and dashes."""
     form: ClassVar[str] = ""
     """How it is written if it takes an argument, such as `reach:TILE`."""
+    about: ClassVar[str] = ""
+    """What it means, in a few words of the help, where its name does not say it."""
 
     points: float = field(default=1.0, init=False, repr=False)
     """The weight of a move's reward."""
@@ -70,6 +72,11 @@ class Objective:
     def unit(self) -> str:
         """The unit of a regret, as in `lost 12 points`."""
         return "points"
+
+    @property
+    def is_score(self) -> bool:
+        """Whether it is the expected score, discounted or not, whatever its name."""
+        return (self.points, self.per_move, self.worst, self.tile) == (1, 0, 0, 0)
 
     # -- as text ---------------------------------------------------------------------------------
 
@@ -150,9 +157,14 @@ class Objective:
         return self.points * SIZE_OF_SUMS[kind]
 
 
+def tiles_to_reach(rules: Rules) -> list[int]:
+    """The tiles that a game on a board may be about, smallest first."""
+    return [1 << rank for rank in range(3, rules.cells + 2)]
+
+
 def check_tile(tile: int, rules: Rules) -> None:
     """A `ValueError` unless a game on a board may be about making a tile."""
-    tiles = [1 << rank for rank in range(3, rules.cells + 2)]
+    tiles = tiles_to_reach(rules)
     if tile not in tiles:
         raise ValueError(
             f"a tile to reach on {rules.name} is a power of two from 8 to {tiles[-1]}, "
@@ -166,6 +178,11 @@ def checked_gamma(gamma: object) -> float:
     if not real or not 0 <= float(gamma) <= 1:  # type: ignore[arg-type]
         raise ValueError(f"gamma is a number from 0 to 1, not {short(gamma)}")
     return float(gamma) + 0.0  # type: ignore[arg-type]  # -0.0 is 0.0
+
+
+def discount_text(gamma: float, form: str = "gamma {:g}") -> list[str]:
+    """The part of a text that names a discount; none if nothing is discounted."""
+    return [] if gamma == 1 else [form.format(gamma)]
 
 
 def _takes_gamma(kind: type[Objective]) -> bool:
@@ -253,10 +270,24 @@ def _load(name: str) -> None:
 
 def _not_an_objective(found: object) -> str:
     """The error that lists what there is."""
-    forms = [kind.form or name for name, kind in _objectives.items()]
-    here, more = ", ".join(forms[:2]), ", ".join(forms[3:])
-    also = f", or one that was registered, {more}" if more else ""
-    return f"an objective is {here} or {forms[2]}, such as reach:512{also}, not {short(found)}"
+    more = [_form(kind) for kind in _objectives.values() if kind.__module__ != __name__]
+    also = f", or one that was registered, {', '.join(more)}" if more else ""
+    return f"an objective is {usual_objectives()}, such as reach:512{also}, not {short(found)}"
+
+
+def usual_objectives(*, explained: bool = False) -> str:
+    """How the objectives that come with lab2048 are written, and what they mean if `explained`."""
+    kinds = [kind for kind in _objectives.values() if kind.__module__ == __name__]
+    forms = [
+        f"{_form(kind)} ({kind.about})" if explained and kind.about else _form(kind)
+        for kind in kinds
+    ]
+    return f"{', '.join(forms[:-1])} or {forms[-1]}"
+
+
+def _form(kind: type[Objective]) -> str:
+    """How an objective is written."""
+    return kind.form or kind.name
 
 
 # -- those that come with lab2048 ----------------------------------------------------------------
@@ -279,7 +310,7 @@ class Score(Objective):
 class WorstCase(Objective):
     """The score that is certain, whatever spawns."""
 
-    name = "worst-case"
+    name, about = "worst-case", "any spawns"
     worst = 1.0
 
 
@@ -288,7 +319,7 @@ class WorstCase(Objective):
 class Reach(Objective):
     """The chance to make a tile; the game ends there."""
 
-    name, form = "reach", "reach:TILE"
+    name, form, about = "reach", "reach:TILE", "the chance to make it"
     points = 0.0
     chances = True
     tile: int = 0

@@ -9,18 +9,17 @@ import numpy as np
 
 from lab2048.engine.arrays import Floats, Words
 from lab2048.players.player import Player, PlayerError, option, ties_option
+from lab2048.solver.objective import Objective, usual_objectives
 from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
 from lab2048.solver.tables import ensure_table
-
-OBJECTIVES = "score, worst-case or reach:TILE"
 
 
 @dataclass(frozen=True, eq=False)
 class Optimal(Player):
     """A best move, by the table of the solved game."""
 
-    objective: str = option("score", f"what the table was solved for: {OBJECTIVES}")
+    objective: str = option("score", f"what the table was solved for: {usual_objectives()}")
     ties: str = ties_option()
 
     name = "optimal"
@@ -43,7 +42,7 @@ class Optimal(Player):
 
     @property
     def points(self) -> bool:
-        return self.objective == "score"
+        return self.table.objective.is_score and self.table.objective.gamma == 1
 
     def prepare(self) -> None:
         self.table.compile()
@@ -53,6 +52,13 @@ class Optimal(Player):
         q = self.table.probe_many(boards, threads=1).q
         assert q is not None
         return even_out(q, self.table.tolerance)
+
+
+def objective_of(judge: Table | Player) -> Objective | None:
+    """What the values of a judge are exactly: those of a table; None for all other players."""
+    if isinstance(judge, Optimal):
+        judge = judge.table
+    return judge.objective if isinstance(judge, Table) else None
 
 
 def even_out(q: Floats, tolerance: Callable[[Floats], Floats]) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab2048.game import Board, Rules
-from lab2048.solver.objective import Objective, Score, parse_objective
+from lab2048.solver.objective import Objective, Score, discount_text, parse_objective
 
 MAX_CELLS = 12
 """Larger boards make tiles that do not fit four bits, in more states than there are disks for."""
@@ -86,9 +86,7 @@ class Problem:
         parts = [self.rules.name, self.goal.replace(":", "-")]
         if self.rules.p4 != Rules(2, 2).p4:
             parts.append(f"p4-{self.rules.p4!r}")
-        if self.gamma != 1:
-            parts.append(f"gamma-{self.gamma!r}")
-        return "-".join(parts)
+        return "-".join(parts + discount_text(self.gamma, "gamma-{!r}"))
 
     @property
     def rule(self) -> tuple[float, ...]:

@@ -16,7 +16,6 @@ import numpy as np
 from lab2048.engine.arrays import Flags, Floats
 from lab2048.game import Rules
 from lab2048.game.notation import checked_threads
-from lab2048.solver.objective import Score
 from lab2048.solver.perfect_games import perfect_games
 from lab2048.solver.problem import Problem
 from lab2048.solver.survey_walk import MOMENTS, Visited, Walk, ends_of
@@ -246,7 +245,7 @@ def survey(
             return survey(
                 solved, threads=threads, by_move=by_move, games=games, seed=seed, progress=progress
             )
-    if not isinstance(table.problem.objective, Score):
+    if not table.objective.is_score:
         raise TableError(f"a survey is made of a table for the score, not for {table.problem.goal}")
     exact = by_move and table.rules.cells <= EXACT_CELLS
     with WorkerThreads(checked_threads(threads)) as workers:

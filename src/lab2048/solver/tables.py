@@ -19,7 +19,7 @@ from lab2048.game.notation import short
 from lab2048.home import locked, say, temporary_folder
 from lab2048.solver.existing_table import remove_unusable
 from lab2048.solver.manifest import description, load_manifest
-from lab2048.solver.objective import Objective
+from lab2048.solver.objective import Objective, Score, discount_text
 from lab2048.solver.problem import MAX_CELLS, ON_THE_FLY, Problem
 from lab2048.solver.table import CACHE_BYTES, Table
 from lab2048.solver.table_files import (
@@ -201,13 +201,11 @@ def _missing(problem: Problem) -> str:
 def command_for(problem: Problem) -> str:
     """The command that solves a problem."""
     parts = ["lab2048 solve", problem.rules.name]
-    if problem.goal != "score":
+    if problem.goal != Score.name:
         parts.append(f"--objective {problem.goal}")
     if problem.rules.p4 != Rules(2, 2).p4:
         parts.append(f"--p4 {problem.rules.p4!r}")
-    if problem.gamma != 1:
-        parts.append(f"--gamma {problem.gamma!r}")
-    return " ".join(parts)
+    return " ".join(parts + discount_text(problem.gamma, "--gamma {!r}"))
 
 
 # -- the table that answers for a problem --------------------------------------------------------

@@ -322,9 +322,10 @@ def _add_collections(app: FastAPI) -> None:
         """Survey a solved board of up to nine cells; `GET /api/tables` tells how far it is."""
         solved = await work(request, solved_tables)
         table = next((each for each in solved if each["name"] == name), None)
-        if table is None or not table["kept"] or table["objective"] != "score":
+        problem = Problem.from_json(table) if table is not None and table["kept"] else None
+        if problem is None or not problem.objective.is_score:
             raise HTTPException(404, "there is no table of scores with that name")
-        return JSONResponse(library.jobs.survey(Problem.from_json(table)).as_json(), 202)
+        return JSONResponse(library.jobs.survey(problem).as_json(), 202)
 
     @app.get("/api/results", response_model=list[dict[str, Any]], tags=["collections"])
     async def results(request: Request) -> Response:

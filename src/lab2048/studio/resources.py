@@ -13,6 +13,7 @@ from lab2048.measure.positions import Opinion, opinion
 from lab2048.players.player import Player
 from lab2048.players.registry import parse_spec
 from lab2048.players.time_limit import time_limit
+from lab2048.solver.objective import tiles_to_reach
 from lab2048.solver.optimal import Optimal
 from lab2048.solver.problem import MAX_CELLS, Problem
 from lab2048.solver.table import Table
@@ -72,7 +73,7 @@ class Library:
         """The chance to make each tile from a position, and the tiles for which it is not known."""
         if rules.cells > MAX_CELLS:
             raise ValueError(f"boards of up to {MAX_CELLS} cells can be solved, not {rules.name}")
-        tiles = [1 << rank for rank in range(3, rules.cells + 2)]
+        tiles = tiles_to_reach(rules)
         problems = {tile: Problem.of(rules, objective=f"reach:{tile}") for tile in tiles}
 
         async def ask(tile: int) -> tuple[float | None] | None:

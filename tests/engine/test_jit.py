@@ -134,6 +134,47 @@ def test_an_identity_is_that_of_all_that_is_closed_over():
     assert identity_of(twice(times(2)).py_func) == identity_of(twice(times(2)).py_func)
 
 
+def defined(body):
+    """A function as somebody might define it again and again in a notebook."""
+    names = {"__name__": "notebook"}
+    exec(compile(f"def f(x):\n    return {body}\n", "notebook", "exec"), names)
+    return names["f"]
+
+
+def test_an_identity_is_that_of_constants_and_names_too():
+    bodies = [
+        "x * 10.0",
+        "x * 20.0",
+        "x * 10",
+        "abs(x)",
+        "int(x)",
+        "x in (1, 2)",
+        "x in (1, 3)",
+        "[y * 10.0 for y in x]",
+        "[y * 20.0 for y in x]",
+    ]
+    assert len({identity_of(defined(body)) for body in bodies}) == len(bodies)
+    assert identity_of(defined("x * 10.0")) == identity_of(defined("x * 10.0"))
+
+
+def test_an_identity_is_the_same_in_every_process():
+    code = (
+        "from lab2048.engine.closures import identity_of\n"
+        "def f(x):\n    return x in {'a', 'b', 'c', 'd', ('e', 'f')}\n"
+        "print(identity_of(f))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+
+
 @needs_jit
 def test_what_calls_code_that_is_not_kept_is_not_kept():
     own, foreign = twice(times(2)), twice(times(2), keep=False)

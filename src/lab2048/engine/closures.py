@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,33 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def identity_of(function: Callable[..., Any]) -> str:
-    """What tells a kernel from others made by the same lines: all that it closes over.
+    """What tells a kernel from others: its code, with its constants, and all that it closes over.
 
     That is constants, and kernels, which have identities of their own. (Numba pickles what a
     function closes over; two pickles of one kernel differ, and it would never be found again.)
     """
     digest = hashlib.sha256(f"{function.__module__}.{function.__qualname__}".encode())
-    digest.update(function.__code__.co_code)
+    digest.update(_code_text(function.__code__).encode())
     for name, value in _given(function):
         digest.update(f"\0{name}={_described(value, name, function)}".encode())
     return digest.hexdigest()
+
+
+def _code_text(code: CodeType) -> str:
+    """A text that tells code from other code: `x * 10.0` and `x * 20.0` have equal instructions."""
+    constants = [_constant_text(each) for each in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {constants}"
+
+
+def _constant_text(constant: object) -> str:
+    """A text that tells a constant of some code from all others, the same in every process."""
+    if isinstance(constant, CodeType):
+        return _code_text(constant)
+    if isinstance(constant, tuple):
+        return f"({', '.join(map(_constant_text, constant))})"
+    if isinstance(constant, frozenset):  # strings are in another order in every process
+        return f"{{{', '.join(sorted(map(_constant_text, constant)))}}}"
+    return repr(constant)
 
 
 def _given(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from lab2048.learn.train import table_against
 from lab2048.solver.job import make_table
 from lab2048.solver.problem import Problem
 from lab2048.solver.table_files import OtherTableError, TableError
-from lab2048.solver.tables import open_table, table_answering, table_folder, table_for
+from lab2048.solver.tables import open_table, solve, table_answering, table_folder, table_for
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +126,38 @@ def test_a_folder_that_is_named_says_what_it_lacks(own_home, here):
         open_table("mine")
     with pytest.raises(TableError, match="there is no table yours"):
         open_table("yours")
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A disk with 1,000 bytes left."""
+    monkeypatch.setattr("lab2048.solver.estimate.free_space", lambda folder: 1000)
+
+
+def test_a_table_too_large_for_the_disk_is_not_begun(tmp_path, own_home, full_disk):
+    for call in (
+        lambda: solve("3x3"),
+        lambda: solve("3x2", out=tmp_path / "t"),
+        lambda: make_table("3x2", tmp_path / "t"),
+    ):
+        with pytest.raises(ValueError, match=r"of disk and .* has 1 kB free; .*--force"):
+            call()
+    assert not (tmp_path / "t").exists() and not own_home.exists()
+
+
+def test_what_is_finished_or_begun_or_small_or_forced_needs_no_room(
+    small, tmp_path, warm_home, full_disk
+):
+    assert make_table("2x2", small / "2x2-score")["states"] == 110
+    solve("2x2").close()
+    (tmp_path / "t").mkdir()
+    make_table("2x2", tmp_path / "t", force=True, keep="summary")
+    with pytest.raises(ValueError, match="to begin all the same"):
+        make_table("2x2", tmp_path / "t")
+
+    def stop(step):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_table("2x2", tmp_path / "t", force=True, progress=stop)
+    assert make_table("2x2", tmp_path / "t")["keep"] == "table"

@@ -158,6 +158,7 @@ def _solve(
                 threads=threads,
                 progress=progress,
                 executor=executor_on(team),
+                force=True,  # the disk was looked at, with what a cluster needs
             )
     except KeyboardInterrupt:
         _say("the same command goes on from here")
@@ -174,7 +175,7 @@ def _announce(
     team: Team | None,
 ) -> int | None:
     """Print what a solve will need; the number of states, if it is known."""
-    from lab2048.solver.estimate import compile_seconds, estimate, free_space, rate_here
+    from lab2048.solver.estimate import check_room, compile_seconds, estimate, rate_here
     from lab2048.solver.table_files import PROGRESS
 
     rate = rate_here(problem, threads)
@@ -189,18 +190,11 @@ def _announce(
         f"{size(takes.memory)} of memory{' a machine' * (takes is not found)} and "
         f"{size(takes.disk)} of disk with {cores} core{'s' * (cores > 1)}"
     )
-    free, begun = free_space(folder), (folder / PROGRESS).exists()
-    if begun:
+    if (folder / PROGRESS).exists():
         _say("going on with what has been done before")
-    if takes.disk > free and not force and not begun:
-        smaller = "--values float32, " if (keep, values) == ("table", "float64") else ""
-        smaller = f"--keep summary, {smaller}" if keep == "table" else smaller
+    if not force:
         other = "--out" if team is None else "--shared"
-        raise ValueError(
-            f"{problem.name} needs about {size(takes.disk)} of disk and {folder} has "
-            f"{size(free)} free; lab2048 solve has {smaller}{other} for another disk, "
-            "and --force to begin all the same"
-        )
+        check_room(problem, folder, values, keep, needed=takes.disk, elsewhere=other)
     return found.states if found.exact else None
 
 

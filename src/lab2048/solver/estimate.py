@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lab2048.formatting import size
+from lab2048.solver.manifest import load_manifest
 from lab2048.solver.problem import Problem
-from lab2048.solver.table_files import KINDS
+from lab2048.solver.table_files import KINDS, PROGRESS, TableError
 
 if TYPE_CHECKING:
     from lab2048.solver.table_writer import Packed
@@ -74,16 +76,22 @@ def estimate(
     48713519
     """
     rules, known = problem.rules, _shape(problem) in SIZES
-    states, afters, largest = sizes_of(problem)
-    stored = KINDS[values].itemsize * states if keep == "table" else 0
+    states, _, largest = sizes_of(problem)
     return Estimate(
         states=states,
         known=known,
         exact=known and 0 < rules.p4 < 1 and not problem.objective.tile,
         seconds=states / (rate or rate_here(problem, threads)),
         memory=BASE_BYTES + WORKING_BYTES * largest,
-        disk=int(KEY_BYTES * states) + stored + 4 * afters,
+        disk=disk_bytes(problem, values, keep),
     )
+
+
+def disk_bytes(problem: Problem, values: str, keep: str) -> int:
+    """The bytes that a table takes on the disk while it is being made."""
+    states, afters, _ = sizes_of(problem)
+    stored = KINDS[values].itemsize * states if keep == "table" else 0
+    return int(KEY_BYTES * states) + stored + 4 * afters
 
 
 def _extrapolated() -> tuple[int, int, int]:
@@ -206,6 +214,47 @@ def cluster_estimate(
         read=indexes + (lists + stored) // machines,
         written=(indexes + lists + stored) // machines,
     )
+
+
+# -- the disk ------------------------------------------------------------------------------------
+
+
+def check_room(
+    problem: Problem,
+    folder: Path,
+    values: str = "float64",
+    keep: str = "table",
+    *,
+    needed: int | None = None,
+    elsewhere: str = "--out",
+) -> None:
+    """A `ValueError` if a table would be begun in a folder whose disk seems too small for it.
+
+    `needed` is the number of bytes if it is not the usual one, `elsewhere` the option that names
+    another disk. What was begun goes on as far as it gets.
+    """
+    needed = disk_bytes(problem, values, keep) if needed is None else needed
+    free = free_space(folder)
+    if needed <= free or not _would_begin(folder, keep):
+        return
+    smaller = "--values float32, " if (keep, values) == ("table", "float64") else ""
+    smaller = f"--keep summary, {smaller}" if keep == "table" else smaller
+    raise ValueError(
+        f"{problem.name} needs about {size(needed)} of disk and {folder} has "
+        f"{size(free)} free; lab2048 solve has {smaller}{elsewhere} for another disk, "
+        "and --force to begin all the same"
+    )
+
+
+def _would_begin(folder: Path, keep: str) -> bool:
+    """Whether a solve would begin in a folder: nothing is finished there, and nothing begun."""
+    if (folder / PROGRESS).exists():  # asked first: it goes when the manifest is there
+        return False
+    try:
+        manifest = load_manifest(folder)
+    except TableError:  # a solve says what is wrong with it
+        return False
+    return manifest is None or (manifest.get("keep"), keep) == ("summary", "table")
 
 
 def free_space(folder: Path) -> int:

@@ -24,6 +24,7 @@ from lab2048.game import Board
 from lab2048.game.notation import checked_threads, short
 from lab2048.home import locked
 from lab2048.solver.enumeration import Mover
+from lab2048.solver.estimate import check_room
 from lab2048.solver.executor import (
     Executor,
     Layers,
@@ -76,7 +77,7 @@ MakeExecutor = Callable[[Problem, Path, WorkerThreads], Executor]
 """An executor's class, or a function that makes one."""
 
 
-def make_table(
+def make_table(  # noqa: PLR0913 -- all but the first two are keywords
     problem: Problem | str,
     folder: Path | str | None = None,
     *,
@@ -86,6 +87,7 @@ def make_table(
     progress: Progress = lambda step: None,
     executor: MakeExecutor = ThreadExecutor,
     replace: bool = False,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Solve a problem into a folder and describe the result, as `lab2048 solve --json` does.
 
@@ -93,7 +95,8 @@ def make_table(
     table is only described, a started one is finished. If another process is at work on it, this
     one waits for its end. The work is done by threads of this machine unless another `executor` is
     given, such as `functools.partial(RayExecutor, team=team)`. A table that cannot be used, of
-    another format or damaged, is a `TableError`, unless `replace` says to remove it.
+    another format or damaged, is a `TableError`, unless `replace` says to remove it. One for which
+    the disk seems too small is begun only with `force`; otherwise it is a `ValueError`.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -111,6 +114,8 @@ def make_table(
     check_folder(path)
     if replace:
         remove_unusable(path, identity)
+    if not force:
+        check_room(problem, path, values, keep)
     with locked(path / LOCK, f"the table in {path}", TableError, wait=True):
         manifest = existing_table(path, identity)
         if manifest is None or (manifest["keep"] == "summary" and keep == "table"):

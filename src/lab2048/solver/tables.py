@@ -54,6 +54,7 @@ def solve(  # noqa: PLR0913 -- all but the first are keywords
     values: str = "float64",
     out: Path | str | None = None,
     replace: bool = False,
+    force: bool = False,
     threads: int | None = None,
     progress: Callable[[Any], object] = lambda step: None,
 ) -> Table:
@@ -63,8 +64,9 @@ def solve(  # noqa: PLR0913 -- all but the first are keywords
     discounts the score per move. The table is made in the data folder unless `out` names a folder
     for it, with values of float64 or float32. A solve that was interrupted goes on with the same
     call. A table that is there but of another format or damaged is a `TableError`; with `replace`
-    it is removed. `progress` is called with what has been done, several times a second. A table is
-    a context manager.
+    it is removed. A table for which the disk seems too small is a `ValueError`; with `force` it is
+    begun all the same. `progress` is called with what has been done, several times a second. A
+    table is a context manager.
 
     >>> with solve("2x2") as table:
     ...     round(table.start_value["start"], 3), table.states
@@ -77,10 +79,11 @@ def solve(  # noqa: PLR0913 -- all but the first are keywords
         there = default_folder(problem, values) if out is None else out
         remove_unusable(there, {**problem.as_json(), "values": values})
     if out is None and values == "float64":
-        making = partial(make_table, problem, threads=threads, progress=progress)
+        force = force or is_made_when_needed(problem)  # as in `_made`
+        making = partial(make_table, problem, threads=threads, progress=progress, force=force)
         return ensure_table(problem, making, asked=True)
     folder = default_folder(problem, values) if out is None else Path(out)
-    make_table(problem, folder, values=values, threads=threads, progress=progress)
+    make_table(problem, folder, values=values, threads=threads, progress=progress, force=force)
     return Table(folder)
 
 
@@ -334,7 +337,8 @@ def _made(problem: Problem, folder: Path, make: Make | None) -> Table:
     if make is None:
         from lab2048.solver.job import make_table
 
-        make = partial(make_table, problem)
+        # where there is no room for a small one, that is found out when it is made
+        make = partial(make_table, problem, force=is_made_when_needed(problem))
     make(folder)
     return Table(folder)
 

@@ -35,18 +35,14 @@ def main(arguments: list[str]) -> int:
 
 def make_tables(problems: list[Problem]) -> None:
     """Solve problems, one after the other."""
-    from lab2048.solver.estimate import estimate, free_space
+    from lab2048.solver.estimate import sizes_of
     from lab2048.solver.executor import Step
     from lab2048.solver.job import make_table
-    from lab2048.solver.table_files import tables_folder
 
     tell = teller()
     for number, problem in enumerate(problems):
-        found = estimate(problem, "float64", os.cpu_count() or 1)
-        if found.disk > free_space(tables_folder()):
-            raise ValueError(f"the disk is too full for the table of {problem.name}")
 
-        def note(step: Step, number: int = number, states: int = found.states) -> None:
+        def note(step: Step, number: int = number, states: int = sizes_of(problem)[0]) -> None:
             share = min(1.0, step.done / (step.total or states))
             both = {"enumerate": share / 2, "values": 0.5 + share / 2}.get(step.stage)
             if both is not None:  # checks take next to no time

@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 import lab2048 as lab
-from lab2048.learn import registry, resume, trainer
+from lab2048.learn import distance, registry, resume, trainer
 from lab2048.learn.algorithm import DivergedError, Goal
 from lab2048.learn.checkpoint import read_log
+from lab2048.learn.distance import exact_at_end, exact_at_records
 from lab2048.learn.network_files import FILE, network_folder, read_facts
 from lab2048.learn.settings import help_of, option_fields
 from lab2048.players.registry import PLAYERS, make_player
@@ -62,6 +63,7 @@ def test_a_learner_of_somebody_else_trains_stops_resumes_and_is_measured(warm_ho
     last = whole.log[-1]
     assert last["steps"] == 40 and last["exact"]["mean"] == pytest.approx(last["mean"])
     assert last["exact"]["regret"] == pytest.approx(whole.perfect - last["mean"])
+    assert whole.exact == last["exact"] and whole.counts == {"steps": 40}
     assert last["mean"] > whole.log[0]["mean"] and (whole.path / "tensorboard").is_dir()
     assert read_log(whole.path, 10**9, "steps") == whole.log
     for player in (whole.player(), make_player("climb:whole", lab.Rules(2, 2))):
@@ -123,6 +125,7 @@ def test_minutes_are_those_of_steps(warm_home, climb, monkeypatch):
     passed = time.perf_counter() - began
     assert found.finished and len(measured) == len(found.log)
     assert 0.3 <= found.seconds <= passed - 0.2 * len(measured)
+    assert found.seconds_exact >= 0.2 * len(measured) and found.exact["regret"] > 0
     assert found.log[-2]["seconds"] < 0.3
 
 
@@ -272,6 +275,36 @@ def test_records_come_in_parts():
         learner.done = done
         due += [done] * learner.due(goal)
     assert due == list(range(5, 101, 5))
+
+
+# -- the distance from perfect play --------------------------------------------------------------
+
+
+def test_where_the_distance_from_perfect_play_is_exact():
+    def choose(ranks, legal):
+        return legal.argmax(axis=1)
+
+    small, large, largest = (lab.player(choose, board) for board in ("2x3", "3x3", "3x4"))
+    for boards, found in (("small", (True, False)), ("all", (True, True)), ("none", (False,) * 2)):
+        assert (exact_at_records(small, boards), exact_at_records(large, boards)) == found
+    assert exact_at_end(large) and not exact_at_end(largest)
+    draws = lab.player("random", "2x2")
+    assert exact_at_records(draws, "small")
+    unknown = lab.player("montecarlo", "2x2")
+    assert not exact_at_records(unknown, "all") and not exact_at_end(unknown)
+
+
+def test_what_was_judged_by_games_is_measured_exactly_at_the_end(monkeypatch):
+    learner = Climb(ClimbSettings(lab.Rules(3, 3)), 1)
+    monkeypatch.setattr(distance, "exactly", lambda player, table, threads: {"mean": 7.0})
+    monkeypatch.setattr(distance, "by_games", lambda player, table, threads: {"mean": 6.0})
+    measure = trainer.Measurement(None)
+    record = {"steps": 0, **measure.record(learner)}
+    assert record["judged"] == {"mean": 6.0} and "exact" not in record
+    assert measure.at_end(learner, [record]) == {"mean": 7.0} and "exact" not in record
+    monkeypatch.setattr(Climb, "exact_records", "all")
+    assert measure.record(learner) == {"exact": {"mean": 7.0}} and measure.seconds > 0
+    assert measure.at_end(learner, [{"steps": 0, "exact": {"mean": 8.0}}]) == {"mean": 8.0}
 
 
 # -- what is imported --------------------------------------------------------------------------

@@ -597,6 +597,8 @@ def test_train_and_evaluate(command, tmp_path, warm_home):
     found = json.loads(out)
     assert code == 0 and found["moves"] >= 6000 and len(found["log"]) >= 2
     assert 0 < found["log"][-1]["bare"]["agreement"] <= 1 and "<svg" in picture.read_text()
+    assert found["exact"]["regret"] >= 0 and not any("exact" in each for each in found["log"])
+    assert found["seconds_exact"] > 0
     code, _, error = command(*arguments, "--moves", "6k")
     assert code == 2 and "there is a network a already" in error
     resume = ["train", "zero", "--out", "a", "--resume", "--moves"]

@@ -92,10 +92,18 @@ class Learner(ABC, Generic[S]):
     """Facts without which what was stored is damaged, and their types."""
     same_threads: ClassVar[bool] = False
     """Whether a training goes on only with as many threads as it was begun with."""
+    exact_records: ClassVar[str] = "small"
+    """On which boards records are measured exactly: `small` ones, `all` if its exact value is
+    cheap, or `none`. Elsewhere games are judged by the table, and there is an exact measurement at
+    the end only."""
+    judged_as: ClassVar[str] = "judged"
+    """The name of judged games in a record."""
 
     def __init__(self, settings: S, threads: int | None = None) -> None:
         self.settings = settings
         self.threads = checked_threads(threads)
+        self.measuring = threads
+        """The threads that measure against a table; None for all cores."""
         self.done = 0
         """How many games, moves, epochs or steps there were: `LearnerSettings.counted`."""
         self.seconds = 0.0
@@ -171,7 +179,23 @@ class Learner(ABC, Generic[S]):
         """Return how far its player is from perfect play, to be added to a record."""
         from lab2048.learn import distance
 
-        return distance.measure(self.player(), table, self.threads)
+        player = self.player()
+        if distance.exact_at_records(player, self.exact_records):
+            return {"exact": distance.exactly(player, table, self.measuring)}
+        return {self.judged_as: distance.by_games(player, table, self.measuring)}
+
+    def measure_at_end(self, table: Table) -> Facts | None:
+        """Return the exact distance of its player from perfect play; None if that is too much."""
+        from lab2048.learn import distance
+
+        player = self.player()
+        if not distance.exact_at_end(player):
+            return None
+        return distance.exactly(player, table, self.measuring)
+
+    def counts(self) -> dict[str, float]:
+        """Return how far it is in all that it counts, such as games and moves."""
+        return {self.settings.counted: self.done}
 
     @classmethod
     def check_measurable(cls, settings: LearnerSettings) -> None:

@@ -6,30 +6,41 @@ from typing import Any
 
 import numpy as np
 
-from lab2048.learn.checkpoint import Record
 from lab2048.measure.arena import play_games
 from lab2048.measure.figures import judge
 from lab2048.measure.intervals import mean_interval
 from lab2048.players.player import Player
-from lab2048.solver.exact_value import Layer, evaluate_policy
+from lab2048.solver.exact_value import Layer, check_exact, evaluate_policy
 from lab2048.solver.problem import ON_THE_FLY
 from lab2048.solver.table import Table
 
 LIKELY = 1e-7
 """A board that fewer games come to is not compared: all of them together hardly count, and most
 boards are such."""
+EXACT_CELLS = 10
+"""Games on larger boards come to too many different boards to look at each of them."""
 GAMES = 500
 """Games that tell how strong a player is in the course of a training."""
 
 
-def measure(player: Player, table: Table, threads: int | None = None) -> Record:
-    """Return how far a player is from perfect play, for a log.
+def exact_at_records(player: Player, boards: str) -> bool:
+    """Return whether every record of a training is measured exactly (`Learner.exact_records`)."""
+    small = player.rules.cells <= ON_THE_FLY
+    return (boards == "all" or (boards == "small" and small)) and has_known_chances(player)
 
-    `exact` where the board is small and the player draws nothing; elsewhere `judged`, by games.
-    """
-    if player.rules.cells <= ON_THE_FLY and not player.draws and not player.timed:
-        return {"exact": exactly(player, table, threads)}
-    return {"judged": by_games(player, table, threads)}
+
+def exact_at_end(player: Player) -> bool:
+    """Return whether the exact value of a player can be told within minutes."""
+    return player.rules.cells <= EXACT_CELLS and has_known_chances(player)
+
+
+def has_known_chances(player: Player) -> bool:
+    """Return whether a player tells the chances of its moves: it draws nothing, or knows how."""
+    try:
+        check_exact(player)
+    except ValueError:
+        return False
+    return True
 
 
 def exactly(player: Player, table: Table, threads: int | None = None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -43,6 +43,12 @@ class TrainedRun(Tabular):
     """What perfect play is worth, if it was measured against a table."""
     finished: bool = True
     """Whether it has reached its goal."""
+    counts: dict[str, float] = field(default_factory=dict)
+    """How far it is in all that its learner counts, such as games and moves."""
+    exact: Facts | None = None
+    """Its exact distance from perfect play at the end: `mean`, `regret`, `share` and more."""
+    seconds_exact: float = 0.0
+    """Time spent on measuring in this call, which is no part of `seconds`."""
 
     @property
     def seconds(self) -> float:
@@ -57,8 +63,10 @@ class TrainedRun(Tabular):
         return make_player(f"{self.kind}:{self.name}{given}", self.settings.rules)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the name, all that is known, and the log."""
-        return {"name": self.name, **self.facts, "log": self.log, **self.more}
+        """Return the name, all that is known, the exact measurement (or null), and the log."""
+        moves = {"moves": self.counts["moves"]} if "moves" in self.counts else {}
+        exact = {"seconds_exact": round(self.seconds_exact, 3), "exact": self.exact}
+        return {"name": self.name, **self.facts, **moves, **exact, "log": self.log, **self.more}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the records, with the figures of `exact` and the like as `exact.mean`."""

@@ -168,6 +168,11 @@ class SupervisedLearner(Learner[SupervisedSettings]):
         """How many moves an epoch has."""
         return 1 if self.examples is None else self.examples.moves
 
+    def counts(self) -> dict[str, float]:
+        """Return epochs with fractions, moves that were learnt from, and steps."""
+        moves = self.done * self.moves + self.batch * self.settings.batch
+        return {"epoch": self.reached, "moves": moves, "steps": self.net.steps}
+
     # -- steps -----------------------------------------------------------------------------------
 
     @property

@@ -40,7 +40,6 @@ from lab2048.players.search_step import spawning
 
 if TYPE_CHECKING:
     from lab2048.learn.ntuple_player import NTuple
-    from lab2048.solver.table import Table
 
 LARGEST = 1e12
 """A value beyond this is none."""
@@ -62,6 +61,7 @@ class NTupleLearner(Learner[NTupleSettings]):
     settings_class = NTupleSettings
     kind = "ntuple"
     needed: ClassVar = FACTS
+    exact_records = "all"
 
     def __init__(self, settings: NTupleSettings, threads: int | None = None) -> None:
         super().__init__(settings, usual_threads(settings.rules) if threads is None else threads)
@@ -76,12 +76,16 @@ class NTupleLearner(Learner[NTupleSettings]):
         self._parts: list[Counts] = []
         """Results of the games of the present block, which ends after `_end` games."""
         self._end, self._began = 0, 0.0
-        self._measuring = threads
+        self.measuring = threads
 
     @property
     def games(self) -> int:
         """The games that it has learnt from."""
         return self.done
+
+    def counts(self) -> dict[str, float]:
+        """Return games and moves."""
+        return {"games": self.done, "moves": self.moves}
 
     # -- steps -----------------------------------------------------------------------------------
 
@@ -285,12 +289,6 @@ class NTupleLearner(Learner[NTupleSettings]):
 
         stored = self.stored()
         return NTuple(stored.rules, given=stored, ties="split", downgrade="off")
-
-    def measure(self, table: Table) -> Record:
-        """Return the exact distance from perfect play, whatever the board."""
-        from lab2048.learn import distance
-
-        return {"exact": distance.exactly(self.player(), table, self._measuring)}
 
     @classmethod
     def check_measurable(cls, settings: LearnerSettings) -> None:

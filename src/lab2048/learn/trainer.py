@@ -23,6 +23,7 @@ from lab2048.learn.checkpoint import Logs, Record, Saver, alone
 from lab2048.learn.network_files import FILE, network_folder
 from lab2048.learn.result import TrainedRun
 from lab2048.learn.resume import Hearing, Make, Plan
+from lab2048.learn.settings import Facts
 from lab2048.solver.table import Table
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -36,21 +37,55 @@ def train_planned(
 ) -> TrainedRun:
     """Train to the end, or until it is stopped; a `KeyboardInterrupt` if a signal did that."""
     folder = network_folder(plan.name)
+    measure = None if table is None else Measurement(table)
     with alone(folder):
         learner = plan.begin(make, hear)
         check_room(learner.room, folder)
         introduce(plan.name, learner, goal, hear.say)
         with stopping(learner, hear.say) as asked_to_end:
-            records = run(learner, goal, folder, table=table, hear=hear)
+            records = run(learner, goal, folder, measure=measure, hear=hear)
     if asked_to_end:
         hear.say(f"stopped {learner.where}; --resume goes on from there")
         raise KeyboardInterrupt
-    facts = {**learner.facts}
-    perfect = None if table is None else table.start_value["start"]
+    exact = None if measure is None else measure.at_end(learner, records)
     return TrainedRun(
-        learner.kind, plan.name, folder, learner.settings, facts, records, learner.summary(),
-        perfect, goal.share(learner) >= 1,
+        learner.kind, plan.name, folder, learner.settings, {**learner.facts}, records,
+        learner.summary(),
+        perfect=None if table is None else table.start_value["start"],
+        finished=goal.share(learner) >= 1,
+        counts=learner.counts(),
+        exact=exact,
+        seconds_exact=0.0 if measure is None else measure.seconds,
     )  # fmt: skip
+
+
+class Measurement:
+    """Measures a learner against a table, and counts the time that this takes.
+
+    Every record is measured, exactly or by judged games, as its learner says. What was not measured
+    exactly then is so once, at the end: after all was saved, since that may take minutes.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table, self.seconds = table, 0.0
+
+    def record(self, learner: Learner[Any]) -> Record:
+        """Return what is to be added to a record."""
+        began = time.perf_counter()
+        found = learner.measure(self.table)
+        self.seconds += time.perf_counter() - began
+        return found
+
+    def at_end(self, learner: Learner[Any], records: list[Record]) -> Facts | None:
+        """Return the exact distance from perfect play, if it is known or can be."""
+        last = records[-1] if records else {}
+        if "exact" in last and last[learner.settings.counted] == learner.done:
+            return dict(last["exact"])
+        learner.say("measuring exactly how far it is from perfect play")
+        began = time.perf_counter()
+        found = learner.measure_at_end(self.table)
+        self.seconds += time.perf_counter() - began
+        return found
 
 
 def introduce(name: str, learner: Learner[Any], goal: Goal, say: Callable[[str], object]) -> None:
@@ -68,7 +103,7 @@ def run(
     goal: Goal,
     folder: Path,
     *,
-    table: Table | None = None,
+    measure: Measurement | None = None,
     hear: Hearing | None = None,
 ) -> list[Record]:
     """Take steps until the goal is reached, or it was stopped. Return all records of the training.
@@ -80,14 +115,14 @@ def run(
     logs = Logs(folder, learner.done, hear.say, learner.settings.counted)
     saver = Saver(lambda: learner.save(folder / FILE), hear.say)
     with saver.to_the_end(logs, spoilt=DivergedError):
-        if table is not None and is_unmeasured(logs.records, learner):
-            logs.complete(lambda: learner.measure(table))
+        if measure is not None and is_unmeasured(logs.records, learner):
+            logs.complete(lambda: measure.record(learner))
         learner.start(goal)
         while goal.share(learner) < 1 and not learner.stopped:
             take_step(learner, goal)
             learner.report(goal.share(learner))
             if learner.due(goal):
-                record = record_of(learner, table)
+                record = record_of(learner, measure)
                 logs.add(record)
                 if hear.on_record(record) is True:
                     learner.stopped = True
@@ -104,15 +139,15 @@ def take_step(learner: Learner[Any], goal: Goal) -> None:
         learner.seconds += time.perf_counter() - began
 
 
-def record_of(learner: Learner[Any], table: Table | None) -> Record:
+def record_of(learner: Learner[Any], measure: Measurement | None) -> Record:
     """Return the record of the last steps, measured unless it is being stopped."""
     told = learner.record()
     if "mean" not in told and "loss" not in told:
         raise TypeError(f"a record of {learner.kind} has neither `mean` nor `loss`: {told}")
     counted = learner.settings.counted
     found = {counted: learner.done, "seconds": round(learner.seconds, 3), **told}
-    if table is not None and not learner.stopped:
-        found.update(learner.measure(table))
+    if measure is not None and not learner.stopped:
+        found.update(measure.record(learner))
     return found
 
 

@@ -62,7 +62,6 @@ from lab2048.players.ties import legal_moves
 
 if TYPE_CHECKING:
     from lab2048.learn.neural_players import Zero
-    from lab2048.solver.table import Table
 
 FACTS = {
     "board": str, "p4": float, "preset": str, "blocks": int, "channels": int, "head": int,
@@ -127,6 +126,7 @@ class ZeroLearner(Learner[ZeroSettings]):
     kind = "zero"
     needed: ClassVar = FACTS
     same_threads = True
+    exact_records, judged_as = "none", "bare"
 
     def __init__(self, settings: ZeroSettings, threads: int | None = None) -> None:
         super().__init__(settings, threads)
@@ -151,6 +151,10 @@ class ZeroLearner(Learner[ZeroSettings]):
     def moves(self) -> int:
         """The moves that there were to learn from."""
         return self.done
+
+    def counts(self) -> dict[str, float]:
+        """Return moves and games of self-play, and steps of learning."""
+        return {"moves": self.done, "games": self.games, "steps": self.net.steps}
 
     def step(self, goal: Goal) -> None:
         """Play on and learn."""
@@ -365,12 +369,6 @@ class ZeroLearner(Learner[ZeroSettings]):
 
         given = Loaded(self.network(), self.facts)
         return Zero(self.settings.rules, given=given, simulations=0)
-
-    def measure(self, table: Table) -> Record:
-        """Return how the bare policy plays, by judged games, whatever the board."""
-        from lab2048.learn import distance
-
-        return {"bare": distance.by_games(self.player(), table, len(self.workers))}
 
     # -- told ------------------------------------------------------------------------------------
 

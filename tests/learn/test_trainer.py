@@ -320,6 +320,24 @@ def test_listing_learners_imports_nothing_large():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_one_entry_makes_a_player_too():
+    code = (
+        "from lab2048.players.registry import PLAYERS, player_names\n"
+        "known, names = {*PLAYERS}, player_names()\n"
+        "from lab2048.learn.registry import learners\n"
+        "assert {*learners()} <= known <= {*names} and len(names) == len({*names})\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_example_is_a_call_and_a_command():
+    entry = registry.find_learner("ntuple")
+    assert entry.call() == 'lab2048.train.ntuple("4x4", episodes="100k", out="NAME")'
+    assert entry.command("3x3").endswith("ntuple --board 3x3 --episodes 100k --out NAME")
+    own = registry.Registered("climb", Climb)
+    assert own.call() == 'lab2048.train.climb("2x2", steps=1000, out="NAME")'
+
+
 def test_learners_of_other_distributions_are_found(own_home, tmp_path):
     about = tmp_path / "climber-1.0.dist-info"
     about.mkdir()
@@ -328,8 +346,11 @@ def test_learners_of_other_distributions_are_found(own_home, tmp_path):
         "[lab2048.learners]\nclimb = tests.learn.climber:Climb\n"
     )
     paths = os.pathsep.join([str(tmp_path), os.getcwd(), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-m", "lab2048", "train", "climb", "--help"],
-        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": paths},
-    )  # fmt: skip
-    assert done.returncode == 0 and "Size of a change; 0.5." in done.stdout, done.stderr
+    names = "from lab2048.players.registry import player_names; print(player_names())"
+    helped = ("-m", "lab2048", "train", "climb", "--help")
+    for arguments, wanted in ((helped, "Size of a change; 0.5."), (("-c", names), "'climb'")):
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": paths},
+        )  # fmt: skip
+        assert done.returncode == 0 and wanted in done.stdout, done.stderr

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from lab2048.learn.resume import Hearing, Make
     from lab2048.learn.settings import LearnerSettings
 
-LISTED = ("ntuple",)
-"""Learners whose JSON value is a list even of one training."""
-
 NameOption = Annotated[
     str | None,
     typer.Option(
@@ -246,7 +243,8 @@ def show(found: TrainedRuns, as_json: bool) -> None:
     """Print what was trained: one JSON value, or tables and what to do next."""
     if as_json:
         value = found.as_json()
-        print(json.dumps(value if len(found) > 1 or found[0].kind in LISTED else value[0]))
+        listed = len(found) > 1 or find_learner(found[0].kind).listed
+        print(json.dumps(value if listed else value[0]))
         return
     for run in found:
         show_run(run)
@@ -269,7 +267,7 @@ def show_run(run: TrainedRun) -> None:
             )  # fmt: skip
         console.print(grid)
         last = sum(row["games"] for row in rows)
-        console.print(f"the last {last:,} of {run.facts['games']:,} games")
+        console.print(f"the last {last:,} of {run.counts['games']:,} games")
     board = run.settings.rules.name
     print(f"{run.name} is ready: lab2048 evaluate {run.kind}:{run.name} --board {board}")
 

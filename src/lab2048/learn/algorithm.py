@@ -19,7 +19,7 @@ import numpy as np
 
 from lab2048.game.notation import checked_threads
 from lab2048.learn.checkpoint import Record
-from lab2048.learn.network_files import Tensors, read_tensors, write_tensors
+from lab2048.learn.network_files import TRAINING, Tensors, read_tensors, write_tensors
 from lab2048.learn.settings import Facts, LearnerSettings
 
 if TYPE_CHECKING:
@@ -247,6 +247,18 @@ class Learner(ABC, Generic[S]):
                     "the weights are not numbers any more; a smaller --rate may help"
                 )
         write_tensors(path, self.kind, self.facts, tensors)
+
+    @classmethod
+    def pack(
+        cls, path: Path, file: Path, *, step: float | None = None, visits: int | None = None
+    ) -> None:
+        """Write what it takes to play, without what only training needs or where its data was."""
+        if step is not None or visits is not None:
+            raise ValueError("--step and --visits are for n-tuple networks")
+        facts, tensors = read_tensors(path, cls.kind, {}, leave=TRAINING)
+        if "data" in facts:
+            facts["data"] = [Path(each).name for each in facts["data"]]
+        write_tensors(file, cls.kind, {**facts, "packed": True}, tensors)
 
     @classmethod
     def read_about(cls, path: Path) -> Facts:

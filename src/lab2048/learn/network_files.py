@@ -62,10 +62,10 @@ def find_network(name: str, kind: str, board: str) -> Path:
         return path
     path = shipped(kind, board)
     if not path.exists():
-        how = find_learner(kind).how
+        how = find_learner(kind).command(board)
         raise ValueError(
-            f"there is no {kind} network for {board} in the package; train one with `lab2048 train "
-            f"{kind} --board {board} {how} --out NAME`, and it plays as {kind}:NAME"
+            f"there is no {kind} network for {board} in the package; train one with `{how}`, and "
+            f"it plays as {kind}:NAME"
         )
     return path
 

@@ -1,6 +1,6 @@
 """Learners by name: what trains players, and where each of them is.
 
-A built-in learner takes one line here, another distribution's an entry point in the group
+A built-in learner takes one entry here, another distribution's an entry point in the group
 `lab2048.learners` (its name, and the class), one of a script a call of `register_learner`. Classes
 are imported when they are needed, so that listing them loads neither Numba nor torch.
 """
@@ -8,7 +8,9 @@ are imported when they are needed, so that listing them loads neither Numba nor 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -38,19 +40,33 @@ class Registered:
     """What it does, in a line: the help of its command."""
     what: str = ""
     """What a network of it is called, such as `an n-tuple network`."""
-    how: str = ""
-    """What a training needs to be told, beside the board."""
+    example: Mapping[str, int | str] = field(default_factory=dict)
+    """Options of a training that is worth while, beside the board; 1000 steps if there are none."""
     neural: bool = False
     """Whether it needs torch."""
+    player: str = ""
+    """The class of its player, if it has one of its own: `module:Class`."""
     far: str = ""
     """The class that trains on a cluster: `module:Class`."""
+    plot: str = "scores"
+    """What its curve shows (`report.curves.PLOTS`)."""
+    listed: bool = False
+    """Whether its JSON value is a list even of one training."""
+
+    def options(self) -> dict[str, int | str]:
+        """Return the options of its example."""
+        return {**self.example} or {self.load_settings().goal: 1000}
 
     def call(self) -> str:
         """Return a call in Python that trains with it."""
-        cls = self.load_settings()
-        name, _, value = (self.how or f"--{cls.goal} 1000").removeprefix("--").partition(" ")
-        length = f"{name}={value}" if value.isdigit() else f'{name}="{value}"'
-        return f'lab2048.train.{self.name}("{cls.board}", {length}, out="NAME")'
+        given = "".join(f", {name}={json.dumps(value)}" for name, value in self.options().items())
+        board = self.load_settings().board
+        return f'lab2048.train.{self.name}("{board}"{given}, out="NAME")'
+
+    def command(self, board: str) -> str:
+        """Return a command that trains with it."""
+        given = " ".join(f"--{name} {value}" for name, value in self.options().items())
+        return f"lab2048 train {self.name} --board {board} {given} --out NAME"
 
     def load(self) -> LearnerClass:
         """Import the class of the learner."""
@@ -104,7 +120,6 @@ def register_learner(
     learner: str | LearnerClass,
     *,
     about: str = "",
-    player: str = "",
     **more: Any,
 ) -> None:
     """Make a learner known by a name.
@@ -113,11 +128,7 @@ def register_learner(
     it, and what was trained plays as `NAME:NETWORK`. `learner` is a class derived from `Learner`,
     or where it is (`module:Class`); `about` says in a line what it does, else the first line of its
     docstring. A learner of another distribution is found by its entry point in the group
-    `lab2048.learners`; one in `lab2048.players` that names `lab2048.learn.learnt_player:NAME` lets
-    it play in any process.
-
-    `player` is where the class of its player is, if it has one of its own. The fields of
-    `Registered` are more that can be said.
+    `lab2048.learners`. The fields of `Registered` are more that can be said.
 
     >>> import lab2048
     >>> class Idle(lab2048.Learner):
@@ -140,8 +151,8 @@ def register_learner(
         raise ValueError(f"the learner {name[:40]!r} {taken}")
     if not isinstance(learner, str):
         about = about or (learner.__doc__ or "").partition("\n")[0]
-    _learners[name] = Registered(name, learner, about=about, **more)
-    PLAYERS.setdefault(name, player or f"{PLAYER}:{name}")
+    entry = _learners[name] = Registered(name, learner, about=about, **more)
+    PLAYERS.setdefault(name, entry.player or f"{PLAYER}:{name}")
 
 
 def learners() -> dict[str, Registered]:
@@ -178,17 +189,19 @@ register_learner(
     "ntuple", "lab2048.learn.td:NTupleLearner",
     settings="lab2048.learn.ntuple_settings:NTupleSettings",
     about="Train an n-tuple network by temporal-difference learning.",
-    what="an n-tuple network", how="--episodes 100k",
+    what="an n-tuple network", example={"episodes": "100k"}, listed=True,
+    player="lab2048.learn.ntuple_player:NTuple",
 )  # fmt: skip
 register_learner(
     "supervised", "lab2048.learn.supervised:SupervisedLearner",
     settings="lab2048.learn.supervised_settings:SupervisedSettings",
     about="Train a network on recorded moves, or on perfect labels.",
-    what="a supervised network", how="--data FILE", neural=True,
+    what="a supervised network", example={"data": "FILE"}, neural=True, plot="epochs",
+    player="lab2048.learn.neural_players:Supervised",
 )  # fmt: skip
 register_learner(
     "zero", "lab2048.learn.zero:ZeroLearner", settings="lab2048.learn.zero_settings:ZeroSettings",
     about="Train a network by self-play with tree search, in the manner of AlphaZero.",
-    what="a network of self-play", how="--minutes 60", neural=True,
-    far="lab2048.cluster.selfplay:FarZeroLearner",
+    what="a network of self-play", example={"minutes": 60}, neural=True, plot="self-play",
+    player="lab2048.learn.neural_players:Zero", far="lab2048.cluster.selfplay:FarZeroLearner",
 )  # fmt: skip

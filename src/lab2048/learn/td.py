@@ -31,8 +31,15 @@ from lab2048.learn.algorithm import DivergedError, Goal, Learner
 from lab2048.learn.checkpoint import Record
 from lab2048.learn.network_files import Tensors
 from lab2048.learn.ntuple import Weights, network_kernels, new_weights
-from lab2048.learn.ntuple_files import FACTS, Stored, read_about, read_weights, write_weights
-from lab2048.learn.ntuple_settings import SMALL, NTupleSettings
+from lab2048.learn.ntuple_files import (
+    FACTS,
+    Stored,
+    read_about,
+    read_weights,
+    write_packed,
+    write_weights,
+)
+from lab2048.learn.ntuple_settings import SMALL, NTupleSettings, usual_initial
 from lab2048.learn.settings import Facts, LearnerSettings
 from lab2048.learn.td_kernels import Trail, learning_kernels, new_trail
 from lab2048.learn.td_moves import Lesson, lines_of
@@ -51,6 +58,9 @@ SLICE = 1000
 """Games of a step, after which anything else is looked at, such as the time."""
 RECENT = 1000
 """The last games that tell how well it plays."""
+LEVELS, VISITS = 20_000, 3
+"""How finely a packed network rounds what boards are worth, and how often a weight was visited at
+least: on 4x4 and 3x3 that costs nothing (docs/results.md)."""
 VISITED = 0.4
 """The share of the weights that a long training of a large network visits, at most."""
 
@@ -270,6 +280,15 @@ class NTupleLearner(Learner[NTupleSettings]):
         self.done, self.moves = facts["games"], facts["moves"]
         self.seconds, self.phase = facts["seconds"], facts["phase"]
         self.reach, self.weights = facts["reach"], stored.weights
+
+    @classmethod
+    def pack(
+        cls, path: Path, file: Path, *, step: float | None = None, visits: int | None = None
+    ) -> None:
+        """Write what it takes to play: weights that were visited often enough, rounded."""
+        stored = read_weights(path, learning=True)
+        usual = VISITS if stored.facts["method"] == "tc" and stored.stride > 1 else 1
+        write_packed(file, stored, step or usual_initial(stored.rules) / LEVELS, visits or usual)
 
     @property
     def largest(self) -> int:

@@ -8,20 +8,14 @@ from typing import Any
 
 from lab2048.learn.network_files import (
     FILE,
-    TRAINING,
     network_folder,
     networks_folder,
     read_facts,
-    read_tensors,
-    write_tensors,
 )
 from lab2048.learn.registry import find_learner
 from lab2048.learn.settings import Facts
 from lab2048.tabular import Tabular
 
-LEVELS, VISITS = 20_000, 3
-"""How finely a packed n-tuple network rounds what boards are worth, and how often a weight was
-visited at least: on 4x4 and 3x3 that costs nothing (docs/results.md)."""
 COLUMNS = ("kind", "board", "network", "trained", "seconds", "bytes")
 
 
@@ -115,28 +109,5 @@ def pack_network(
     if not path.exists():
         raise ValueError(f"there is no network {name}; lab2048 train list shows what there is")
     kind = str(read_facts(path)["kind"])
-    if kind == "ntuple":
-        _pack_tuples(path, file, step, visits)
-    elif step is not None or visits is not None:
-        raise ValueError("--step and --visits are for n-tuple networks")
-    else:
-        _pack_tensors(path, file, kind)
+    find_learner(kind).load().pack(path, file, step=step, visits=visits)
     return f"{kind}:{file}"
-
-
-def _pack_tuples(path: Path, file: Path, step: float | None, visits: int | None) -> None:
-    """Round the weights of an n-tuple network."""
-    from lab2048.learn.ntuple_files import read_weights, write_packed
-    from lab2048.learn.ntuple_settings import usual_initial
-
-    stored = read_weights(path, learning=True)
-    usual = VISITS if stored.facts["method"] == "tc" and stored.stride > 1 else 1
-    write_packed(file, stored, step or usual_initial(stored.rules) / LEVELS, visits or usual)
-
-
-def _pack_tensors(path: Path, file: Path, kind: str) -> None:
-    """Leave out what only training needs, and where on the disk its data was."""
-    facts, tensors = read_tensors(path, kind, {}, leave=TRAINING)
-    if "data" in facts:
-        facts["data"] = [Path(each).name for each in facts["data"]]
-    write_tensors(file, kind, {**facts, "packed": True}, tensors)

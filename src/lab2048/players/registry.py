@@ -28,12 +28,11 @@ PLAYERS = {
     "sparse": "lab2048.players.sparse_sampling:Sparse",
     "montecarlo": "lab2048.players.monte_carlo:MonteCarlo",
     "mcts": "lab2048.players.mcts:TreeSearch",
-    "ntuple": "lab2048.learn.ntuple_player:NTuple",
-    "supervised": "lab2048.learn.neural_players:Supervised",
-    "zero": "lab2048.learn.neural_players:Zero",
     "optimal": "lab2048.solver.optimal:Optimal",
 }
-"""Where the class of each player is; it is imported when it is needed."""
+"""Where the class of each player is; it is imported when it is needed. Learners add theirs."""
+LEARNERS = "lab2048.learn.registry"
+"""The module that adds the players of learners."""
 ENTRY_POINTS = "lab2048.players"
 """The entry-point group in which other distributions name their players."""
 CUSTOM = "python"
@@ -87,20 +86,25 @@ def _same_name(cls: type[Player]) -> bool:
 
 @cache
 def _elsewhere() -> dict[str, Any]:
-    """The players of other distributions: entry points by their names."""
+    """The players of other distributions: entry points by their names. Learners add theirs."""
     from importlib.metadata import entry_points
 
-    return {each.name: each for each in entry_points(group=ENTRY_POINTS)}
+    importlib.import_module(LEARNERS).learners()
+    found = {each.name: each for each in entry_points(group=ENTRY_POINTS)}
+    return {name: each for name, each in found.items() if name not in PLAYERS}
 
 
 def player_names() -> list[str]:
     """Return the names of all players: the package's, other distributions', registered ones."""
-    return [*PLAYERS, *_elsewhere(), *_registered]
+    elsewhere = _elsewhere()
+    return [*PLAYERS, *elsewhere, *_registered]
 
 
 def player_class(name: str) -> type[Player]:
     """Return the class of a player, or raise a `ValueError` that names the nearest."""
     found: type[Player]
+    if name not in PLAYERS and name not in _registered:
+        _elsewhere()  # a learner may add it
     if name in PLAYERS:
         module, _, attribute = PLAYERS[name].partition(":")
         found = getattr(importlib.import_module(module), attribute)
@@ -271,3 +275,8 @@ def parse_value(field: Field[Any], text: str) -> Any:
         return text if kind is str else parse_number(text, kind)
     except ValueError:
         return text
+
+
+# Learners are further down the house, and each has one entry, in their own registry. It adds their
+# players to `PLAYERS`, and imports nothing large.
+importlib.import_module(LEARNERS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from lab2048.learn.checkpoint import Record
 from lab2048.learn.curve import are_exact, curve
+from lab2048.learn.registry import find_learner
 
 if TYPE_CHECKING:
     from lab2048.learn.result import TrainedRuns
@@ -19,16 +20,15 @@ if TYPE_CHECKING:
 
 def plot_runs(runs: TrainedRuns, path: Path) -> None:
     """Draw the curve of one or several trainings into a file, as suits their learner."""
-    logs = {run.name: run.log for run in runs}
+    PLOTS[find_learner(runs[0].kind).plot](runs, path)
+
+
+def plot_scores(runs: TrainedRuns, path: Path) -> None:
+    """Draw the curve of trainings of one kind: the mean of the runs, with its interval."""
     first = runs[0]
-    if first.kind == "supervised":
-        plot_epochs(logs, path)
-    elif first.kind == "zero":
-        plot_self_play(logs, path, first.perfect)
-    else:
-        label = getattr(first.settings, "method", first.kind)
-        counted = first.settings.counted
-        plot_curves({label: [run.log for run in runs]}, path, first.perfect, counted)
+    label = getattr(first.settings, "method", first.kind)
+    logs = [run.log for run in runs]
+    plot_curves({label: logs}, path, first.perfect, first.settings.counted)
 
 
 @contextmanager
@@ -149,3 +149,13 @@ def plot_self_play(
         axes.set_xlabel("moves of self-play")
         axes.set_ylabel("mean score")
         axes.legend(loc="lower right")
+
+
+PLOTS: dict[str, Callable[[TrainedRuns, Path], None]] = {
+    "scores": plot_scores,
+    "epochs": lambda runs, path: plot_epochs({run.name: run.log for run in runs}, path),
+    "self-play": lambda runs, path: plot_self_play(
+        {run.name: run.log for run in runs}, path, runs[0].perfect
+    ),
+}
+"""What draws the curve of a learner, by what its entry in the registry says."""

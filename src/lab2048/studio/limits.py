@@ -6,9 +6,11 @@ takes longer all the same, on a slow machine or an open board, is ended after `M
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from lab2048.game import Rules
+from lab2048.learn.registry import find_learner, is_learner
 from lab2048.players.player import Player, PlayerError, format_value
 from lab2048.players.registry import (
     CUSTOM,
@@ -124,15 +126,12 @@ def _describe(name: str, rules: Rules) -> dict[str, Any]:
 
 def _trouble(name: str, rules: Rules) -> str | None:
     """Return why a player cannot play on a board at present; None if it can."""
-    if name in ("ntuple", "supervised", "zero"):
+    if is_learner(name):
         from lab2048.players.shipped import shipped
 
         if not shipped(name, rules.name).exists():
             return f"there is no {name} network for {rules.name} in the package"
-    if name in ("supervised", "zero"):
-        from importlib.util import find_spec
-
-        if find_spec("torch") is None:
+        if find_learner(name).neural and find_spec("torch") is None:
             return "it needs torch: pip install 'lab2048[neural]'"
     if name == "optimal":
         from lab2048.solver.problem import Problem

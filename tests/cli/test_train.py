@@ -73,6 +73,17 @@ def test_two_phases_whatever_the_blocks(own_home, command):
 
 
 @slow
+def test_a_training_lasts_for_a_number_of_moves(own_home, command):
+    code, out, err = command(*FEW, "--moves", "50k", "--out", "m", "--json")
+    [found] = json.loads(out)
+    assert code == 0 and 50_000 <= found["moves"] < 50_100, err
+    again = ("train", "ntuple", "--resume", "--out", "m")
+    assert json.loads(command(*again, "--moves", "60k", "--json")[1])[0]["moves"] >= 60_000
+    code, _, err = command(*again, "--moves", "60k", "--episodes", "9k")
+    assert code == 2 and LASTS in err
+
+
+@slow
 def test_runs_against_perfect_play(own_home, command, tmp_path):
     plot = tmp_path / "p.svg"
     code, out, err = command(
@@ -89,11 +100,15 @@ def test_runs_against_perfect_play(own_home, command, tmp_path):
     assert "<svg" in plot.read_text() and "perfect play" in plot.read_text()
 
 
+LASTS = "a training lasts for --episodes, --moves or --minutes"
 BAD = [
     (("--episodes", "0"), "the number of games is from 1 to 1,000,000,000,000, not 0"),
     (("--episodes", "many"), "a number of games is such as"),
-    ((), "a training lasts for --episodes or for --minutes"),
-    (("--episodes", "10", "--minutes", "1"), "a training lasts for --episodes or for --minutes"),
+    ((), LASTS),
+    (
+        ("--episodes", "10", "--minutes", "1"),
+        "a training lasts for --episodes, --moves or --minutes",
+    ),
     (("--minutes", "0"), "--minutes is a number above 0"),
     (("--episodes", "10", "--out", "../x"), "a network's name is of letters"),
     (("--episodes", "10", "--network", "0129"), "the tuple 0129 has cell 9"),

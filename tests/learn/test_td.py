@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 import numpy as np
 import pytest
 
@@ -404,9 +402,15 @@ def test_settings_have_usual_values():
 
 
 def test_blocks_and_goals():
-    training = namedtuple("Training", "reached seconds")
-    goal = Goal(1000)
+    class Training(NTupleLearner):
+        def __init__(self, games, seconds, moves=0):
+            self.settings, self.done, self.seconds = NTupleSettings, games, seconds
+            self.moves = moves
+
+    training, goal = Training, Goal(1000)
     assert goal.share(training(250, 0.0)) == 0.25
+    assert goal.share(training(250, 0.0), games=300) == 0.3
+    assert Goal(1000, 60.0, counts={"moves": 50}).share(training(250, 30.0, 40)) == 0.8
     assert next_block(250, 100, goal) == 50
     assert next_block(950, 100, goal) == 50
     assert next_block(0, 0, Goal(10**6)) == 1000

@@ -22,7 +22,10 @@ from lab2048.learn.algorithm import DivergedError, Goal
 from lab2048.learn.checkpoint import read_log
 from lab2048.learn.distance import exact_at_end, exact_at_records
 from lab2048.learn.network_files import FILE, network_folder, read_facts
+from lab2048.learn.ntuple_settings import NTupleSettings
 from lab2048.learn.settings import help_of, option_fields
+from lab2048.learn.supervised_settings import SupervisedSettings
+from lab2048.learn.train import checked_limits, goal_of
 from lab2048.players.registry import PLAYERS, make_player
 from tests.learn.climber import Climb, ClimbSettings
 
@@ -179,8 +182,8 @@ def test_a_record_says_how_well_it_goes(warm_home, climb, monkeypatch):
 # -- what is refused ---------------------------------------------------------------------------
 
 WRONG = [
-    ({}, "a training lasts for --steps or for --minutes"),
-    ({"steps": 3, "minutes": 1}, "a training lasts for --steps or for --minutes"),
+    ({}, "a training lasts for --steps or --minutes"),
+    ({"steps": 3, "minutes": 1}, "a training lasts for --steps or --minutes"),
     ({"steps": 0}, "the number of steps is from 1 to"),
     ({"minutes": -1}, "--minutes is a number above 0, not -1"),
     ({"steps": 3, "size": 20}, "size is a number from 0 to 10, not 20"),
@@ -259,6 +262,15 @@ def test_a_set_of_runs_that_was_stopped_has_the_settings_of_the_first(own_home, 
     assert [each.stamp is None for each in plans] == [False, True, True]
     with pytest.raises(ValueError, match=r"s-1 was begun with --size 3\.0, not 2"):
         resume.plan(entry, resume.Asked({"size": 2}, "s", resume=True, runs=3), 2)
+
+
+def test_limits_become_a_goal():
+    settings = SupervisedSettings(lab.Rules(2, 2))
+    assert goal_of(settings, {}, {}) == Goal(10)
+    assert goal_of(settings, {"minutes": 2.0}, {}) == Goal(seconds=120.0)
+    assert goal_of(settings, {"steps": 5}, {"epochs": 10}) == Goal(10, counts={"steps": 5})
+    assert checked_limits(NTupleSettings, {"episodes": None, "moves": "2k"}) == {"moves": 2000}
+    assert checked_limits(SupervisedSettings, {}) == {}
 
 
 def test_room_on_the_disk_is_looked_for(tmp_path):

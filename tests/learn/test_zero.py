@@ -622,7 +622,7 @@ def test_train_and_evaluate(command, tmp_path, warm_home):
 
 def test_bad_arguments_are_told_in_a_line(command, own_home):
     wrong = {
-        (): "a training lasts for --moves or for --minutes",
+        (): "a training lasts for --moves, --steps or --minutes",
         ("--minutes", "-1"): "--minutes is a number above 0, not -1",
         ("--moves", "x"): "a number of moves is such as 5000",
         ("--moves", "1k", "--preset", "big"): "there is no preset 'big'",

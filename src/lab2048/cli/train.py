@@ -103,7 +103,7 @@ def command_of(entry: Registered) -> Any:
 
 def parameters_of(entry: Registered, cls: type[LearnerSettings]) -> list[inspect.Parameter]:
     """Return the parameters of a command: what all have, and the settings of the learner."""
-    from lab2048.learn.settings import option_fields
+    from lab2048.learn.settings import limit_names, option_fields
 
     fields = option_fields(cls)
     about = f"The board's size; {cls.board}."
@@ -113,10 +113,13 @@ def parameters_of(entry: Registered, cls: type[LearnerSettings]) -> list[inspect
         "board": (Annotated[str | None, board], None),
         "p4": (FourOption, None),
     }
-    if cls.goal not in {each.name for each in fields}:
-        told = f"{cls.counted.capitalize()}, such as 5000, 200k or 1M."
-        count = count_option(f"--{cls.goal}", cls.counted, told)
-        found |= {cls.goal: (Annotated[int | None, count], None), "minutes": (MinutesOption, None)}
+    *counts, _ = limit_names(cls)
+    for name in counts:
+        what = cls.counted if name == cls.goal else name
+        told = f"{what.capitalize()}, such as 5000, 200k or 1M."
+        told = told if name == cls.goal else f"Or how many {what}."
+        found[name] = (Annotated[int | None, count_option(f"--{name}", what, told)], None)
+    found["minutes"] = (MinutesOption, None)
     found |= {each.name: (annotation_of(each), None) for each in fields}
     found |= {
         "out": (NameOption, None), "resume": (ResumeOption, False), "runs": (RunsOption, 1),
@@ -161,12 +164,11 @@ def train(entry: Registered, cls: type[LearnerSettings], options: dict[str, Any]
     """Train as the options of a command ask for, and print what came of it."""
     from lab2048.learn import train as training
     from lab2048.learn.resume import Asked
-    from lab2048.learn.settings import option_fields
+    from lab2048.learn.settings import limit_names, option_fields
 
     plot: Path | None = options["plot"]
-    count = None if training.is_a_setting(cls) else options[cls.goal]
-    minutes = options.get("minutes")
-    training.checked_length(cls, count, minutes)
+    limits = {name: options[name] for name in limit_names(cls)}
+    training.checked_limits(cls, limits)
     check_plot(plot, options["force"])
     names = ["board", "p4", *(each.name for each in option_fields(cls))]
     given = {name: options[name] for name in names if options[name] is not None}
@@ -176,8 +178,7 @@ def train(entry: Registered, cls: type[LearnerSettings], options: dict[str, Any]
         found = training.train_all(
             entry.name,
             asked,
-            count=count,
-            minutes=minutes,
+            limits=limits,
             against=options["against"],
             make=far_learners(entry, options.get("cluster"), stack),
             hear=hearing(learner, stack),

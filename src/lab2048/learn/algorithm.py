@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -42,23 +42,29 @@ class DivergedError(ValueError):
 
 @dataclass(frozen=True)
 class Goal:
-    """How long a training lasts: for a number of what its learner counts, or of seconds."""
+    """How long a training lasts: for a number of what its learner counts, or of seconds.
+
+    If there are several limits, it ends with the first that is reached.
+    """
 
     count: int | None = None
+    """Of what the settings call `counted`."""
     seconds: float | None = None
     measured: bool = False
     """Whether every record is measured against a table, so that there had better be fewer."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Of what else the learner counts, such as moves."""
 
-    def share(self, learner: Learner[Any]) -> float:
-        """Return how much of it is done."""
-        return self.share_at(learner, learner.reached)
-
-    def share_at(self, learner: Learner[Any], reached: float) -> float:
-        """Return how much of it is done in the middle of a step that has come this far."""
+    def share(self, learner: Learner[Any], **now: float) -> float:
+        """Return how much of it is done; `now` are counts in the middle of a step."""
+        shares = [] if self.seconds is None else [learner.seconds / self.seconds]
+        limits = dict(self.counts)
         if self.count is not None:
-            return reached / self.count
-        assert self.seconds is not None
-        return learner.seconds / self.seconds
+            limits[learner.settings.counted] = self.count
+        if limits:
+            reached = {**learner.counts(), **now}
+            shares += [reached[name] / limit for name, limit in limits.items()]
+        return max(shares)
 
 
 class Learner(ABC, Generic[S]):
@@ -170,11 +176,6 @@ class Learner(ABC, Generic[S]):
         self._told = share
         return True
 
-    @property
-    def reached(self) -> float:
-        """How far it is in terms of what is counted, with fractions."""
-        return self.done
-
     def measure(self, table: Table) -> Record:
         """Return how far its player is from perfect play, to be added to a record."""
         from lab2048.learn import distance
@@ -194,7 +195,10 @@ class Learner(ABC, Generic[S]):
         return distance.exactly(player, table, self.measuring)
 
     def counts(self) -> dict[str, float]:
-        """Return how far it is in all that it counts, such as games and moves."""
+        """Return how far it is in all that it counts, such as games and moves.
+
+        The settings' `counted` is among them, and so are those of their `limits`.
+        """
         return {self.settings.counted: self.done}
 
     @classmethod

@@ -63,6 +63,7 @@ class NTupleSettings(LearnerSettings):
     threads_about: ClassVar[str] = "As many as cores; 1 below 12 cells."
     counted: ClassVar[str] = "games"
     goal: ClassVar[str] = "episodes"
+    limits: ClassVar[tuple[str, ...]] = ("moves",)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

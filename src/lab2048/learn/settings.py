@@ -71,6 +71,17 @@ def option_fields(cls: type[LearnerSettings]) -> list[Field[Any]]:
     return [each for each in dataclasses.fields(cls) if "about" in each.metadata]
 
 
+def is_a_setting(cls: type[LearnerSettings]) -> bool:
+    """Return whether how long a training lasts is one of its settings."""
+    return cls.goal in {each.name for each in option_fields(cls)}
+
+
+def limit_names(cls: type[LearnerSettings]) -> list[str]:
+    """Return the options that say how long a training lasts and are no settings."""
+    usual = [] if is_a_setting(cls) else [cls.goal]
+    return [*usual, *cls.limits, "minutes"]
+
+
 @dataclass(frozen=True)
 class LearnerSettings:
     """What a training depends on, besides how long it lasts. A learner adds its fields to these.
@@ -91,7 +102,9 @@ class LearnerSettings:
     """What is counted: the name of the number that grows from record to record."""
     goal: ClassVar[str] = "steps"
     """The option that says how many of them a training lasts for. It may also be a setting: then a
-    training lasts for that many, and there is no limit by time."""
+    training lasts for that many unless another limit is asked for."""
+    limits: ClassVar[tuple[str, ...]] = ()
+    """Other options that limit a training, by a number of what else the learner counts."""
 
     def __post_init__(self) -> None:
         self._check_seed()

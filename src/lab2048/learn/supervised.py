@@ -180,10 +180,10 @@ class SupervisedLearner(Learner[SupervisedSettings]):
         """Epochs, and the part of the present one that is over."""
         return self.done + self.batch / self.batches
 
-    @property
-    def rate(self) -> float:
-        """The present learning rate."""
-        return self.settings.rate * falling_rate(self.reached / self.settings.epochs)
+    def rate(self, goal: Goal) -> float:
+        """Return the present learning rate, which falls with the epochs unless others decide."""
+        share = goal.share(self) if goal.count is None else self.reached / self.settings.epochs
+        return self.settings.rate * falling_rate(share)
 
     def step(self, goal: Goal) -> None:
         """Learn from a batch."""
@@ -195,7 +195,7 @@ class SupervisedLearner(Learner[SupervisedSettings]):
             self._next = next(self._ahead, None)
         if self._next is not None:
             began = time.perf_counter()
-            self._learn(self._next, self.batch)
+            self._learn(self._next, self.batch, self.rate(goal))
             self.seconds += time.perf_counter() - began
             self.batch += 1
             self._next = next(self._ahead, None)
@@ -220,14 +220,14 @@ class SupervisedLearner(Learner[SupervisedSettings]):
         found, self._record = self._record, None
         return found if self.tests is None else {**found, **self.test(self.tests.epoch(0))}
 
-    def _learn(self, batch: Batch, number: int) -> None:
+    def _learn(self, batch: Batch, number: int, rate: float) -> None:
         """Learn from a batch; loss and accuracy are those before."""
         draw = np.random.default_rng((self.settings.seed, self.epoch, number))
         boards, shares = self._turned(batch, draw)
         self.net.model.train()
         found, wanted = self._ask(boards, shares)
         loss = self._loss(found, wanted)
-        self.net.step(loss, self.rate)
+        self.net.step(loss, rate)
         self.sums += len(boards), loss.item() * len(boards), right_moves(found, wanted)
 
     def _ask(self, boards: Words, shares: Singles) -> tuple[Tensor, Tensor]:

@@ -41,6 +41,7 @@ class SupervisedSettings(LearnerSettings):
 
     counted: ClassVar[str] = "epoch"
     goal: ClassVar[str] = "epochs"
+    limits: ClassVar[tuple[str, ...]] = ("moves", "steps")
 
     def __post_init__(self) -> None:
         super().__post_init__()

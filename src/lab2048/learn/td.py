@@ -106,7 +106,19 @@ class NTupleLearner(Learner[NTupleSettings]):
             self._end = self.done + next_block(self.done, block_size(self.settings, goal), goal)
         self.enter(goal.share(self))
         games = min(self._end, pause(self.done, goal)) - self.done
-        self._parts.append(self.block(games, lambda done: self.report(goal.share_at(self, done))))
+        games = min(games, self._games_left(goal))
+        self._parts.append(
+            self.block(games, lambda done: self.report(goal.share(self, games=done)))
+        )
+
+    def _games_left(self, goal: Goal) -> int:
+        """Return how many games as long as the last ones there are to come, at most a slice."""
+        if "moves" not in goal.counts:
+            return SLICE
+        if not len(self.recent):
+            return PART
+        left = goal.counts["moves"] - self.moves
+        return max(1, min(SLICE, int(left / self.recent[:, 1].mean())))
 
     def due(self, goal: Goal) -> bool:
         """Return whether a block is over, or all; the games of one that was stopped count too."""

@@ -4,7 +4,7 @@ There is a function for every learner, built in or registered; `help(train.zero)
 settings. All take the same arguments besides:
 
 - `board` (such as "3x3", or `Rules`), `p4`; the settings of the learner by name;
-- how long: the number of games, moves or steps by the learner's own name for it (`episodes`,
+- how long: the number of games, moves or steps by the learner's own names for them (`episodes`,
   `moves`, `steps`), or `minutes` of training, not counting what is compiled or measured;
 - `out`, the name under which it is kept, and `resume`, to go on with what is there;
 - `runs`: trainings NAME-1, NAME-2, ... with seeds that grow by one;
@@ -25,7 +25,7 @@ Ctrl-C saves what was learnt and raises a `KeyboardInterrupt`; `resume=True` goe
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -34,8 +34,14 @@ from lab2048.game.notation import counted
 from lab2048.learn.algorithm import Goal
 from lab2048.learn.registry import Registered, find_learner, is_learner, learners
 from lab2048.learn.result import TrainedRun, TrainedRuns
-from lab2048.learn.resume import Asked, Hearing, Make, Plan, plan
-from lab2048.learn.settings import LearnerSettings, help_of, option_fields
+from lab2048.learn.resume import Asked, Hearing, Make, plan
+from lab2048.learn.settings import (
+    LearnerSettings,
+    help_of,
+    is_a_setting,
+    limit_names,
+    option_fields,
+)
 from lab2048.learn.trainer import train_planned
 from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
@@ -50,20 +56,20 @@ def train_all(
     kind: str,
     asked: Asked,
     *,
-    count: int | str | None = None,
-    minutes: float | None = None,
+    limits: Mapping[str, Any] | None = None,
     against: Table | str | None = None,
     make: Make | None = None,
     hear: Hearing | None = None,
 ) -> TrainedRuns:
     """Train with the learner of a name, once or several times.
 
-    `make` makes learners that are no usual ones, such as those that play on a cluster.
+    `limits` say how long, by the names of options (`limit_names`). `make` makes learners that are
+    no usual ones, such as those that play on a cluster.
     """
     if not 1 <= asked.runs <= RUNS:
         raise ValueError(f"runs are a number from 1 to {RUNS}, not {asked.runs}")
     entry = find_learner(kind)
-    count = checked_length(entry.load_settings(), count, minutes)
+    length = checked_limits(entry.load_settings(), limits or {})
     plans = [plan(entry, asked, run) for run in range(asked.runs)]
     found = []
     with ExitStack() as stack:
@@ -72,41 +78,43 @@ def train_all(
             entry.load().check_measurable(plans[0].settings)
             table = table_against(against, plans[0].settings.rules, stack)
         for each in plans:
-            goal = goal_of(each, count, minutes, table is not None)
+            goal = goal_of(each.settings, length, asked.given, measured=table is not None)
             found.append(train_planned(each, goal, table, make, hear or Hearing()))
             if not found[-1].finished:
                 break
     return TrainedRuns(tuple(found))
 
 
-def checked_length(
-    cls: type[LearnerSettings], count: int | str | None, minutes: float | None
-) -> int | None:
-    """Return how many games or the like there are to be, or None if time is the limit.
+def checked_limits(cls: type[LearnerSettings], limits: Mapping[str, Any]) -> dict[str, float]:
+    """Return how many games or the like there are to be, or how many minutes, by option.
 
     A `ValueError` unless it is clear how long a training lasts.
     """
-    if is_a_setting(cls):
-        if minutes is not None:
-            raise ValueError(f"such a training lasts for --{cls.goal}")
-        return None
-    if (count is None) == (minutes is None):
-        raise ValueError(f"a training lasts for --{cls.goal} or for --minutes")
-    if minutes is not None and not 0 < minutes <= 1e6:
-        raise ValueError(f"--minutes is a number above 0, not {minutes:g}")
-    return None if count is None else counted(str(count), cls.counted)
+    given = {name: value for name, value in limits.items() if value is not None}
+    if len(given) > 1 or (not given and not is_a_setting(cls)):
+        *others, last = (f"--{name}" for name in limit_names(cls))
+        raise ValueError(f"a training lasts for {', '.join(others)} or {last}")
+    for name, value in given.items():
+        if name != "minutes":
+            given[name] = counted(str(value), cls.counted if name == cls.goal else name)
+        elif not 0 < value <= 1e6:
+            raise ValueError(f"--minutes is a number above 0, not {value:g}")
+    return given
 
 
-def is_a_setting(cls: type[LearnerSettings]) -> bool:
-    """Return whether how long a training lasts is one of its settings."""
-    return cls.goal in {each.name for each in option_fields(cls)}
-
-
-def goal_of(each: Plan, count: int | None, minutes: float | None, measured: bool) -> Goal:
-    """Return how long a training lasts."""
-    if is_a_setting(type(each.settings)):
-        count = getattr(each.settings, each.settings.goal)
-    return Goal(count, None if minutes is None else 60 * minutes, measured)
+def goal_of(
+    settings: LearnerSettings,
+    limits: Mapping[str, float],
+    given: Mapping[str, Any],
+    *,
+    measured: bool = False,
+) -> Goal:
+    """Return how long a training lasts; `given` are the options that were asked for."""
+    counts: dict[str, Any] = {**limits}
+    minutes, count = counts.pop("minutes", None), counts.pop(settings.goal, None)
+    if is_a_setting(type(settings)) and (settings.goal in given or not limits):
+        count = getattr(settings, settings.goal)
+    return Goal(count, None if minutes is None else 60 * minutes, measured, counts)
 
 
 def table_against(against: Table | str, rules: Rules, stack: ExitStack) -> Table:
@@ -131,7 +139,7 @@ def board_options(board: Rules | str | None, p4: float | None) -> dict[str, Any]
 def function_of(entry: Registered) -> Train:
     """Return the function that trains with a learner."""
     cls = entry.load_settings()
-    goal = "" if is_a_setting(cls) else cls.goal
+    names = limit_names(cls)
 
     def function(  # noqa: PLR0913
         board: Rules | str | None = None,
@@ -149,14 +157,13 @@ def function_of(entry: Registered) -> Train:
         make: Make | None = None,
         **settings: Any,
     ) -> TrainedRun | TrainedRuns:
-        count = settings.pop(goal, None) if goal else None
+        limits = {each: settings.pop(each, None) for each in names} | {"minutes": minutes}
         given = {**board_options(board, p4), **settings}
         heard: dict[str, Any] = {"on_record": on_record, "progress": progress, "say": say}
         found = train_all(
             entry.name,
             Asked({n: v for n, v in given.items() if v is not None}, out, resume, runs, threads),
-            count=count,
-            minutes=minutes,
+            limits=limits,
             against=against,
             make=make,
             hear=Hearing(**{name: each for name, each in heard.items() if each is not None}),
@@ -164,25 +171,26 @@ def function_of(entry: Registered) -> Train:
         return found if runs > 1 else found[0]
 
     function.__name__ = function.__qualname__ = entry.name
-    function.__doc__ = _docstring(entry, cls, goal)
-    function.__signature__ = _signature(function, cls, goal)  # type: ignore[attr-defined]
+    function.__doc__ = _docstring(entry, cls)
+    function.__signature__ = _signature(function, cls)  # type: ignore[attr-defined]
     return function
 
 
-def _signature(function: Any, cls: type[LearnerSettings], goal: str) -> inspect.Signature:
+def _signature(function: Any, cls: type[LearnerSettings]) -> inspect.Signature:
     """Return the signature of a function with the settings of its learner by name."""
     known = inspect.signature(function)
     *usual, _ = known.parameters.values()
-    names = [*([goal] if goal else []), *(each.name for each in option_fields(cls))]
+    names = [*limit_names(cls)[:-1], *(each.name for each in option_fields(cls))]
     more = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None) for n in names]
     return known.replace(parameters=[*usual, *more])
 
 
-def _docstring(entry: Registered, cls: type[LearnerSettings], goal: str) -> str:
+def _docstring(entry: Registered, cls: type[LearnerSettings]) -> str:
     """Return what a function does, and the settings of its learner."""
     lines = [entry.about, "", "See `lab2048.train` for the arguments that all learners have.", ""]
-    if goal:
-        lines.append(f"{goal}: The number of {cls.counted} that it lasts for.")
+    for name in limit_names(cls)[:-1]:
+        what = cls.counted if name == cls.goal else name
+        lines.append(f"{name}: The number of {what} that it lasts for.")
     lines += [f"{each.name}: {help_of(each)}" for each in option_fields(cls)]
     return "\n".join(lines)
 

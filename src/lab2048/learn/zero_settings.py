@@ -84,6 +84,7 @@ class ZeroSettings(LearnerSettings):
     board: ClassVar[str] = "3x3"
     counted: ClassVar[str] = "moves"
     goal: ClassVar[str] = "moves"
+    limits: ClassVar[tuple[str, ...]] = ("steps",)
 
     @classmethod
     def of(cls, rules: Rules, preset: str = "small", **given: Any) -> Self:

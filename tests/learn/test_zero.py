@@ -328,8 +328,6 @@ def test_the_ring_keeps_the_last_positions():
 
 @slow
 def test_what_is_stored_goes_on_as_if_nothing_had_happened(tmp_path):
-    from lab2048.learn.network_files import read_tensors
-    from lab2048.learn.zero import FACTS
 
     whole, part = (ZeroLearner(tiny(horizon=3), threads=2) for _ in range(2))
     for _ in range(5):
@@ -338,7 +336,7 @@ def test_what_is_stored_goes_on_as_if_nothing_had_happened(tmp_path):
         part.chunk(0.3)
     write_tensors(tmp_path / FILE, "zero", part.facts, part.tensors())
     again = ZeroLearner(part.settings, threads=2)
-    again.resume(*read_tensors(tmp_path / FILE, "zero", FACTS))
+    again.resume(*ZeroLearner.read(tmp_path / FILE))
     for _ in range(3):
         again.chunk(0.3)
     assert again.facts | {"seconds": 0} == whole.facts | {"seconds": 0}

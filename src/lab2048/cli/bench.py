@@ -99,9 +99,9 @@ def bench_td(as_json: JsonOption = False) -> None:
 @app.command("neural", epilog=in_python("lab2048.bench.neural.bench_neural()"))
 def bench_neural(as_json: JsonOption = False) -> None:
     """The speed of neural networks, on one thread: self-play on 3x3, and votes on 4x4."""
-    from lab2048.learn.neural_players import torch_module
+    from lab2048.learn.registry import check_torch
 
-    torch_module("gradient")
+    check_torch()
     from lab2048.bench import neural as bench
 
     figures = _measured(bench.bench_neural)

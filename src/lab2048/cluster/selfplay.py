@@ -17,9 +17,8 @@ from lab2048.engine.jit import source_digest
 from lab2048.game.notation import checked_threads
 from lab2048.home import say
 from lab2048.learn.batched_search import Network
-from lab2048.learn.gradient import asked, load_model, model_tensors
+from lab2048.learn.gradient import model_tensors
 from lab2048.learn.network_files import Tensors
-from lab2048.learn.residual import frozen
 from lab2048.learn.selfplay import Lessons, SelfPlay
 from lab2048.learn.zero import CHUNK, Games, StoppedError, ZeroLearner
 from lab2048.learn.zero_settings import ZeroSettings
@@ -67,9 +66,7 @@ class Actor:
         """Play on."""
         check_source(order.source)
         if self._network is None or order.version != self._version:
-            model = self._settings.build()
-            load_model(model, weights)
-            self._network = asked(frozen(model), self._settings.rules, torch.device("cpu"))
+            self._network = ZeroLearner.stored_network(self._settings, weights, "cpu")
             self._version = order.version
         worker = self._worker
         worker.last = []

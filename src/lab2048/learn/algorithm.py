@@ -95,7 +95,7 @@ class Learner(ABC, Generic[S]):
     kind: ClassVar[str] = ""
     """The name that it is registered under; its networks play as KIND:NAME."""
     needed: ClassVar[Mapping[str, type]] = {}
-    """Facts without which what was stored is damaged, and their types."""
+    """Facts besides the settings without which what was stored is damaged, and their types."""
     same_threads: ClassVar[bool] = False
     """Whether a training goes on only with as many threads as it was begun with."""
     exact_records: ClassVar[str] = "small"
@@ -267,9 +267,14 @@ class Learner(ABC, Generic[S]):
     @classmethod
     def read_about(cls, path: Path) -> Facts:
         """Read what is known about a training, without what it has learnt."""
-        return read_tensors(path, cls.kind, cls.needed, leave=("",))[0]
+        return read_tensors(path, cls.kind, cls.facts_needed(), leave=("",))[0]
 
     @classmethod
     def read(cls, path: Path) -> tuple[Facts, Any]:
         """Read all that it takes to go on; `resume` is given both."""
-        return read_tensors(path, cls.kind, cls.needed)
+        return read_tensors(path, cls.kind, cls.facts_needed())
+
+    @classmethod
+    def facts_needed(cls) -> dict[str, type]:
+        """Return the facts that every file has; `from_facts` of the settings checks the rest."""
+        return {"board": str, "p4": float, "seconds": float, **cls.needed}

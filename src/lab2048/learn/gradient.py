@@ -1,7 +1,7 @@
 """What neural networks have in common: where they run, how they take a step, what is stored.
 
-Torch is the `neural` extra. Only this module and those that build on it import it (`residual`,
-`supervised`, `supervised_networks`, `zero`), and they are imported when a network is needed.
+Torch is the `neural` extra. Only this module and those that build on it import it (`neural`, the
+networks and the learners), and they are imported when a network is needed.
 """
 
 from __future__ import annotations
@@ -83,10 +83,16 @@ def asked(model: nn.Module, rules: Rules, device: torch.device) -> Callable[[Wor
 
 
 class NetworkWithAdam:
-    """A network, and the optimiser that teaches it."""
+    """A network, and the optimiser that teaches it; with `clip` no gradient is longer than that."""
 
-    def __init__(self, model: nn.Module, device: torch.device, decay: float = 0.0) -> None:
-        self.device = device
+    def __init__(
+        self,
+        model: nn.Module,
+        device: torch.device,
+        decay: float = 0.0,
+        clip: float | None = None,
+    ) -> None:
+        self.device, self.clip = device, clip
         self.model: Any = model.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.optimizer = torch.optim.Adam(model.parameters(), weight_decay=decay)
         self.steps = 0
@@ -99,6 +105,8 @@ class NetworkWithAdam:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
         self.optimizer.step()
         self.steps += 1
 

@@ -10,7 +10,6 @@ import math
 import threading
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,16 +18,8 @@ from lab2048.engine.arrays import Flags, Floats, Singles, Words
 from lab2048.engine.jit import kernel
 from lab2048.engine.packed import ON_IMAGE
 from lab2048.learn.encoding import images, upright
-from lab2048.learn.network_files import (
-    TRAINING,
-    Facts,
-    NetworkFile,
-    check_board,
-    network_file,
-    read_facts,
-    read_tensors,
-)
-from lab2048.learn.registry import check_torch
+from lab2048.learn.network_files import Facts, NetworkFile, check_board, network_file, read_facts
+from lab2048.learn.registry import check_torch, find_learner
 from lab2048.players.player import Player, option
 from lab2048.players.ties import legal_moves
 
@@ -46,14 +37,6 @@ NODES = 1 << 18
 """Room in all trees of a thread, at most: 2 KB each on 4x4."""
 
 
-def torch_module(name: str) -> ModuleType:
-    """A module of `learn` that needs torch."""
-    import importlib
-
-    check_torch()
-    return importlib.import_module(f"lab2048.learn.{name}")
-
-
 class Loaded(NamedTuple):
     """A network that is ready to be asked."""
 
@@ -65,11 +48,10 @@ class Loaded(NamedTuple):
 @lru_cache(maxsize=8)
 def _loaded(file: NetworkFile, kind: str, device: str) -> Loaded:
     """A network from a file, kept as long as the file does not change."""
-    module = torch_module(kind)
-    facts, tensors = read_tensors(
-        file.path, kind, module.FACTS, leave=TRAINING, check=module.check_stored
-    )
-    return Loaded(module.player_network(facts, tensors, device), facts)
+    learner = find_learner(kind).load()
+    facts, tensors = learner.read_to_play(file.path)
+    settings = learner.settings_class.from_facts(facts)
+    return Loaded(learner.stored_network(settings, tensors, device), facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +70,7 @@ class Neural(Player):
         if self.given is not None:
             object.__setattr__(self, "loaded", self.given)
             return
-        torch_module("gradient")
+        check_torch()
         file = network_file(self.network, self.name, self.rules)
         check_board(self.network, read_facts(file.path), self.rules)
         object.__setattr__(self, "loaded", _loaded(file, self.name, self.device))

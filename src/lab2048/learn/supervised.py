@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -30,32 +30,17 @@ from lab2048.data.batches import Batch
 from lab2048.engine.arrays import Counts, Singles, Words
 from lab2048.engine.packed import ON_IMAGE
 from lab2048.game import Rules
-from lab2048.learn.algorithm import Goal, Learner
+from lab2048.learn.algorithm import Goal
 from lab2048.learn.checkpoint import Record
 from lab2048.learn.encoding import images, upright
-from lab2048.learn.gradient import (
-    NetworkWithAdam,
-    asked,
-    check_model,
-    inputs,
-    load_model,
-    parameters,
-    pick_device,
-    soft_loss,
-)
-from lab2048.learn.network_files import Shapes, Tensors, read_tensors
+from lab2048.learn.gradient import inputs, soft_loss
+from lab2048.learn.network_files import Tensors
+from lab2048.learn.neural import NeuralLearner
 from lab2048.learn.settings import Facts, falling_rate
 from lab2048.learn.supervised_settings import SupervisedSettings
 
 if TYPE_CHECKING:
     from lab2048.learn.neural_players import Supervised
-
-FACTS = {
-    "board": str, "p4": float, "network": str, "channels": int, "epochs": int, "batch": int,
-    "rate": float, "images": str, "soft": float, "seed": int, "epoch": int, "batch_in_epoch": int,
-    "batches": int, "sums": list, "steps": int, "seconds": float, "data": list,
-}  # fmt: skip
-"""What a file says about a network."""
 
 Batches = Callable[[int], Iterator[Batch]]
 """The batches of an epoch, always the same for the same number."""
@@ -69,12 +54,15 @@ class Examples(NamedTuple):
     epoch: Batches
 
 
-class SupervisedLearner(Learner[SupervisedSettings]):
+class SupervisedLearner(NeuralLearner[SupervisedSettings]):
     """A network that is being trained on recorded moves."""
 
     settings_class = SupervisedSettings
     kind = "supervised"
-    needed: ClassVar = FACTS
+    needed: ClassVar = {
+        "epoch": int, "batch_in_epoch": int, "batches": int, "sums": list, "steps": int,
+        "data": list,
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -85,9 +73,6 @@ class SupervisedLearner(Learner[SupervisedSettings]):
     ) -> None:
         super().__init__(settings, threads)
         self.rules = settings.rules
-        device = pick_device(settings.device)
-        torch.set_num_threads(self.threads)
-        self.net = NetworkWithAdam(settings.build(), device)
         self.examples = examples
         """Read from the files of the settings by `prepare` if they are not given."""
         self.tests: Examples | None = None
@@ -105,11 +90,6 @@ class SupervisedLearner(Learner[SupervisedSettings]):
     def epoch(self) -> int:
         """How many epochs are over."""
         return self.done
-
-    @property
-    def size(self) -> int:
-        """How many numbers it learns."""
-        return parameters(self.net.model)
 
     # -- data ------------------------------------------------------------------------------------
 
@@ -280,10 +260,6 @@ class SupervisedLearner(Learner[SupervisedSettings]):
             "bytes": self.bytes,
         }
 
-    def tensors(self) -> Tensors:
-        """Return all that it takes to go on, beside the facts."""
-        return self.net.tensors()
-
     def check_same(self, facts: Facts) -> None:
         """Raise a `ValueError` unless what was stored has learnt from the same data."""
         if facts["batches"] != self.batches:
@@ -292,11 +268,6 @@ class SupervisedLearner(Learner[SupervisedSettings]):
             )
         if facts.get("bytes", self.bytes) != self.bytes:
             raise ValueError("it was begun with other data: the files were of other sizes")
-
-    @classmethod
-    def read(cls, path: Path) -> tuple[Facts, Tensors]:
-        """Read all that it takes to go on."""
-        return read_tensors(path, cls.kind, FACTS, check=check_stored)
 
     def resume(self, facts: Facts, tensors: Tensors) -> None:
         """Go on from what was stored."""
@@ -308,8 +279,7 @@ class SupervisedLearner(Learner[SupervisedSettings]):
         """Return the player by the vote of a board's images."""
         from lab2048.learn.neural_players import Loaded, Supervised
 
-        ask = asked(self.net.model, self.rules, self.net.device)
-        return Supervised(self.rules, given=Loaded(ask, self.facts))
+        return Supervised(self.rules, given=Loaded(self.network(), self.facts))
 
     # -- told ------------------------------------------------------------------------------------
 
@@ -353,16 +323,3 @@ def turned(batch: Batch, which: Counts, rules: Rules) -> Batch:
     shares = np.empty_like(batch.shares)
     np.put_along_axis(shares, ON_IMAGE[which], batch.shares, axis=1)
     return Batch(images(batch.boards, which, rules), shares)
-
-
-def check_stored(facts: Facts, shapes: Shapes) -> None:
-    """A `ValueError` unless the weights in a file are those of the network that it tells of."""
-    check_model(SupervisedSettings.from_facts(facts).build, shapes)
-
-
-def player_network(facts: Facts, tensors: Tensors, device: str) -> Callable[[Words], Any]:
-    """A network as it is asked in play: boards to four numbers each."""
-    settings = SupervisedSettings.from_facts(facts)
-    model = settings.build()
-    load_model(model, tensors)
-    return asked(model, settings.rules, pick_device(device))

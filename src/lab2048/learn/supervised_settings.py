@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from lab2048.learn.settings import Facts, LearnerSettings, setting
+from lab2048.learn.neural_settings import NeuralSettings
+from lab2048.learn.settings import Facts, setting
 
 if TYPE_CHECKING:
     from torch import nn
@@ -18,7 +19,7 @@ IMAGES = ("given", "random", "upright")
 
 
 @dataclass(frozen=True)
-class SupervisedSettings(LearnerSettings):
+class SupervisedSettings(NeuralSettings):
     """What learning from recorded moves depends on."""
 
     network: str = setting("cnn5", "The network", choices=NAMES)
@@ -37,7 +38,6 @@ class SupervisedSettings(LearnerSettings):
     )  # fmt: skip
     data: tuple[str, ...] = setting((), "Moves, or perfect labels", metavar="FILE", stored=False)
     test: str = setting("", "Other data, to test it with", metavar="FILE", stored=False)
-    device: str = setting("auto", "cpu, cuda, or auto for what there is", stored=False)
 
     counted: ClassVar[str] = "epoch"
     goal: ClassVar[str] = "epochs"
@@ -55,19 +55,15 @@ class SupervisedSettings(LearnerSettings):
         """Return the settings of a training that was stored, with the data that it learnt from."""
         return replace(super().from_facts(facts), data=tuple(facts["data"]))
 
-    def build(self) -> nn.Module:
-        """Return a new network, with weights that the seed decides."""
-        import torch
-
+    def new_network(self) -> nn.Module:
+        """Return the network of the name."""
         from lab2048.learn.supervised_networks import Convolutional, Perceptron
 
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            if self.network in HIDDEN:
-                return Perceptron(self.rules, HIDDEN[self.network])
-            channels = self.channels or CHANNELS[self.network]
-            around = self.network == "cnn5_sym"
-            return Convolutional(self.rules, channels, LAYERS[self.network], around)
+        if self.network in HIDDEN:
+            return Perceptron(self.rules, HIDDEN[self.network])
+        channels = self.channels or CHANNELS[self.network]
+        around = self.network == "cnn5_sym"
+        return Convolutional(self.rules, channels, LAYERS[self.network], around)
 
     def default_name(self, kind: str) -> str:
         """Return the board and the network."""

@@ -30,31 +30,22 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from lab2048.engine.arrays import Singles, Words
-from lab2048.learn.algorithm import GAME, Goal, Learner
+from lab2048.learn.algorithm import GAME, Goal
 from lab2048.learn.batched_search import Network
 from lab2048.learn.checkpoint import Record
-from lab2048.learn.gradient import (
-    NetworkWithAdam,
-    asked,
-    check_model,
-    inputs,
-    load_model,
-    model_tensors,
-    parameters,
-    pick_device,
-    soft_loss,
-)
-from lab2048.learn.network_files import Shapes, Tensors, check_memory, read_tensors
+from lab2048.learn.gradient import inputs, load_model, model_tensors, soft_loss
+from lab2048.learn.network_files import Tensors, check_memory
+from lab2048.learn.neural import NeuralLearner
 from lab2048.learn.replay_buffer import Replay
-from lab2048.learn.residual import frozen
+from lab2048.learn.residual import Tower, frozen
 from lab2048.learn.selfplay import Lessons, SelfPlay
 from lab2048.learn.settings import Facts
 from lab2048.learn.zero_settings import ZeroSettings
@@ -63,13 +54,6 @@ from lab2048.players.ties import legal_moves
 if TYPE_CHECKING:
     from lab2048.learn.neural_players import Zero
 
-FACTS = {
-    "board": str, "p4": float, "preset": str, "blocks": int, "channels": int, "head": int,
-    "bins": int, "simulations": int, "games": int, "scale": float, "usual": float, "chunks": int,
-    "moves": int, "games_played": int, "steps": int, "seconds": float, "threads": int,
-    "begun": list, "seed": int, "following": int, "c1": float, "backup": str,
-}  # fmt: skip
-"""What a file says about a network."""
 CHUNK = 32
 """Moves of each game between two trainings."""
 SLOW = 0.9
@@ -119,21 +103,21 @@ class Best(NamedTuple):
     scale: float
 
 
-class ZeroLearner(Learner[ZeroSettings]):
+class ZeroLearner(NeuralLearner[ZeroSettings]):
     """A network that plays games with itself, and learns from them."""
 
     settings_class = ZeroSettings
     kind = "zero"
-    needed: ClassVar = FACTS
+    needed: ClassVar = {
+        "scale": float, "usual": float, "chunks": int, "moves": int, "games_played": int,
+        "steps": int, "threads": int, "begun": list, "following": int,
+    }  # fmt: skip
     same_threads = True
     exact_records, judged_as = "none", "bare"
 
     def __init__(self, settings: ZeroSettings, threads: int | None = None) -> None:
-        super().__init__(settings, threads)
-        device = pick_device(settings.device)
-        torch.set_num_threads(self.threads)
         check_memory(settings.memory, "its games and positions")
-        self.net = NetworkWithAdam(settings.build(), device, settings.decay)
+        super().__init__(settings, threads, decay=settings.decay)
         games = max(1, settings.games // self.threads)
         self.workers = [SelfPlay(settings, games, settings.seed + k) for k in range(self.threads)]
         self.replay = Replay(settings.buffer)
@@ -159,11 +143,6 @@ class ZeroLearner(Learner[ZeroSettings]):
     def step(self, goal: Goal) -> None:
         """Play on and learn."""
         self._parts.append(self.chunk(goal.share(self)))
-
-    @property
-    def size(self) -> int:
-        """How many numbers it learns."""
-        return parameters(self.net.model)
 
     def chunk(self, share: float) -> Part:
         """Play on and learn; what that was like. The training is as far along as `share` says.
@@ -213,13 +192,14 @@ class ZeroLearner(Learner[ZeroSettings]):
                 for parameter in self.net.model.worths.parameters():
                     parameter.mul_(before / self.scale)
 
-    def network(self) -> Network:
-        """The network as it is now, as searches and players ask it."""
-        return asked(frozen(self.net.model), self.settings.rules, self.net.device)
+    @classmethod
+    def in_play(cls, model: Tower) -> nn.Module:
+        """Return a copy that is faster to ask."""
+        return frozen(model)
 
     def _careful(self) -> Network:
         """The network as it is now, which answers until the training is stopped."""
-        network = self.network()
+        network: Network = self.network()
 
         def ask(boards: Words) -> tuple[Singles, Singles]:
             if self.stopped:
@@ -344,11 +324,6 @@ class ZeroLearner(Learner[ZeroSettings]):
             found |= {f"{GAME}{k}.{name}": each for name, each in worker.tensors().items()}
         return found
 
-    @classmethod
-    def read(cls, path: Path) -> tuple[Facts, Tensors]:
-        """Read all that it takes to go on."""
-        return read_tensors(path, cls.kind, FACTS, check=check_stored)
-
     def resume(self, facts: Facts, tensors: Tensors) -> None:
         """Go on from what was stored."""
         self.net.load(tensors, facts["steps"])
@@ -398,16 +373,3 @@ class ZeroLearner(Learner[ZeroSettings]):
             text += f"{(bare['ci95'][1] - bare['ci95'][0]) / 2:,.0f}  "
             text += f"agreement {100 * bare['agreement']:.1f}%"
         return text
-
-
-def check_stored(facts: Facts, shapes: Shapes) -> None:
-    """A `ValueError` unless the weights in a file are those of the network that it tells of."""
-    check_model(ZeroSettings.from_facts(facts).build, shapes)
-
-
-def player_network(facts: Facts, tensors: Tensors, device: str) -> Network:
-    """A network as searches and players ask it."""
-    settings = ZeroSettings.from_facts(facts)
-    model = settings.build()
-    load_model(model, tensors)
-    return asked(frozen(model), settings.rules, pick_device(device))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from lab2048.formatting import nearest
 from lab2048.game import Rules
-from lab2048.learn.settings import Facts, LearnerSettings, falling_rate, setting
+from lab2048.learn.neural_settings import NeuralSettings
+from lab2048.learn.settings import Facts, falling_rate, setting
 
 if TYPE_CHECKING:
     from lab2048.learn.residual import Tower
@@ -37,7 +38,7 @@ print; what they do not print is ours, such as games, batches, and the network o
 
 
 @dataclass(frozen=True)
-class ZeroSettings(LearnerSettings):
+class ZeroSettings(NeuralSettings):
     """What self-play depends on. Ranges allow far more than is of use, and less than does harm."""
 
     preset: str = setting("small", "Settings by name", choices=tuple(PRESETS))
@@ -79,7 +80,6 @@ class ZeroSettings(LearnerSettings):
     c2: float = setting(19652.0, "Visits after which exploring grows (inf: never)", low=0)
     backup: str = setting("best", "How searches value what is above a leaf", choices=BACKUPS)
     parts: int = setting(20, "Lines of the log", low=1, high=100_000, stored=False)
-    device: str = setting("auto", "cpu, cuda, or auto for what there is", stored=False)
 
     board: ClassVar[str] = "3x3"
     counted: ClassVar[str] = "moves"
@@ -113,15 +113,11 @@ class ZeroSettings(LearnerSettings):
         """The bytes that trees and positions of a training take, about."""
         return NODE * self.games * (self.simulations + 1) + LESSON * self.buffer
 
-    def build(self) -> Tower:
-        """Return a new network, with weights that the seed decides."""
-        import torch
-
+    def new_network(self) -> Tower:
+        """Return the residual tower."""
         from lab2048.learn.residual import Tower
 
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            return Tower(self.rules, self.channels, self.blocks, self.head, self.bins)
+        return Tower(self.rules, self.channels, self.blocks, self.head, self.bins)
 
     @classmethod
     def describe(cls, facts: Facts) -> str:

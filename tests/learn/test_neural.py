@@ -13,7 +13,7 @@ from torch import nn
 
 import lab2048 as lab
 from lab2048.learn import registry
-from lab2048.learn.algorithm import GAME
+from lab2048.learn.algorithm import GAME, Learner
 from lab2048.learn.gradient import NetworkWithAdam, inputs
 from lab2048.learn.network_files import FILE
 from lab2048.learn.neural import NeuralLearner
@@ -68,15 +68,6 @@ class Guess(NeuralLearner):
         super().resume(facts, tensors)
         self.seen = tensors[f"{GAME}seen"]
 
-    def player(self):
-        ask = self.network()
-
-        def choose(ranks, legal):
-            boards = (ranks.reshape(len(ranks), -1) << np.arange(0, 16, 4)).sum(axis=1)
-            return np.where(legal, ask(boards.astype(np.uint64)), -np.inf).argmax(axis=1)
-
-        return lab.player(choose, self.settings.rules)
-
 
 @pytest.fixture
 def guess():
@@ -127,3 +118,26 @@ def test_the_seed_decides_the_first_weights():
     first, again, other = (GuessSettings(lab.Rules(2, 2), seed=s).build() for s in (1, 1, 2))
     assert torch.equal(first.layer.weight, again.layer.weight)
     assert not torch.equal(first.layer.weight, other.layer.weight)
+
+
+def test_it_plays_and_is_packed_without_what_only_training_needs(own_home, tmp_path, guess):
+    run = lab.train.guess(steps=3, out="g")
+    board, packed = "2 2 / 4 .", tmp_path / "g.safetensors"
+    learner = guess(run.settings, 1)
+    learner.resume(*guess.read(run.path / FILE))
+    wanted = learner.player().values(board)
+    assert lab.player("guess:g", "2x2").values(board) == wanted
+    assert set(guess.read_to_play(run.path / FILE)[1]) == {
+        "model.layer.weight",
+        "model.layer.bias",
+    }
+    assert lab.pack_network("g", packed) == f"guess:{packed}"
+    (run.path / FILE).unlink()
+    assert lab.player(f"guess:{packed}", "2x2").values(board) == wanted
+
+
+def test_a_player_that_needs_the_games_is_not_packed(own_home, tmp_path, guess, monkeypatch):
+    lab.train.guess(steps=3, out="g")
+    monkeypatch.setattr(Guess, "player_of", classmethod(Learner.player_of.__func__))
+    with pytest.raises(ValueError, match=r"cannot be packed: .* needs the tensor 'game\.seen'"):
+        lab.pack_network("g", tmp_path / "g.safetensors")

@@ -155,6 +155,17 @@ class Learner(ABC, Generic[S]):
         """Go on from what was stored; a subclass takes back its tensors."""
         self.done, self.seconds = facts[self.settings.counted], facts["seconds"]
 
+    @classmethod
+    def player_of(cls, facts: Facts, tensors: Tensors) -> Player:
+        """Return the player of what was stored; a network that is packed plays by this.
+
+        A learner that stores more than its player needs has its own: this one makes the whole
+        learner. Tensors whose names begin with `GAME` are not there if the network was packed.
+        """
+        learner = cls(cls.settings_class.from_facts(facts), 1)  # type: ignore[arg-type]
+        learner.resume(facts, tensors)
+        return learner.player()
+
     # -- what it may change ----------------------------------------------------------------------
 
     def prepare(self) -> None:
@@ -262,6 +273,11 @@ class Learner(ABC, Generic[S]):
         facts, tensors = read_tensors(path, cls.kind, {}, leave=TRAINING)
         if "data" in facts:
             facts["data"] = [Path(each).name for each in facts["data"]]
+        try:
+            cls.player_of(facts, tensors)
+        except KeyError as error:
+            why = f"its player needs the tensor {error}, which is not packed"
+            raise ValueError(f"a network of {cls.kind} cannot be packed: {why}") from None
         write_tensors(file, cls.kind, {**facts, "packed": True}, tensors)
 
     @classmethod
@@ -273,6 +289,11 @@ class Learner(ABC, Generic[S]):
     def read(cls, path: Path) -> tuple[Facts, Any]:
         """Read all that it takes to go on; `resume` is given both."""
         return read_tensors(path, cls.kind, cls.facts_needed())
+
+    @classmethod
+    def read_to_play(cls, path: Path) -> tuple[Facts, Any]:
+        """Read what it takes to play; `player_of` is given both."""
+        return cls.read(path)
 
     @classmethod
     def facts_needed(cls) -> dict[str, type]:

@@ -82,11 +82,9 @@ class LearntPlayer(Player):
 def _loaded(file: NetworkFile, kind: str) -> Player:
     """Return the player of a file, kept as long as the file does not change."""
     cls = find_learner(kind).load()
-    facts, content = cls.read(file.path)
+    facts, tensors = cls.read_to_play(file.path)
     with damage_told(file.path):
-        learner = cls(cls.settings_class.from_facts(facts), 1)
-        learner.resume(facts, content)
-    found: Player = learner.player()
+        found: Player = cls.player_of(facts, tensors)
     return found
 
 

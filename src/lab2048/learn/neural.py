@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from lab2048.engine.arrays import Words
+from lab2048.game import Rules
 from lab2048.learn.algorithm import Learner
 from lab2048.learn.gradient import (
     NetworkWithAdam,
@@ -26,6 +27,7 @@ from lab2048.learn.gradient import (
 from lab2048.learn.network_files import TRAINING, Shapes, Tensors, read_tensors
 from lab2048.learn.neural_settings import NeuralSettings
 from lab2048.learn.settings import Facts
+from lab2048.players.player import Player
 
 N = TypeVar("N", bound=NeuralSettings)
 
@@ -76,6 +78,23 @@ class NeuralLearner(Learner[N]):
         model = settings.build()
         load_model(model, tensors)
         return asked(cls.in_play(model), settings.rules, pick_device(device))
+
+    @classmethod
+    def asking(cls, ask: Callable[[Words], Any], facts: Facts) -> Player:
+        """Return the player that asks a network; a subclass has one if that says no four values."""
+        from lab2048.learn.neural_players import BestOutput, Loaded
+
+        return BestOutput(Rules.parse(facts["board"], facts["p4"]), given=Loaded(ask, facts))
+
+    def player(self) -> Player:
+        """Return the player that asks the network as it is now."""
+        return self.asking(self.network(), self.facts)
+
+    @classmethod
+    def player_of(cls, facts: Facts, tensors: Tensors) -> Player:
+        """Return the player of what was stored, without what only training needs."""
+        settings: Any = cls.settings_class.from_facts(facts)
+        return cls.asking(cls.stored_network(settings, tensors), facts)
 
     # -- stored ----------------------------------------------------------------------------------
 

@@ -97,6 +97,22 @@ class Neural(Player):
         return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
 
+@dataclass(frozen=True, eq=False)
+class BestOutput(Neural):
+    """The legal move with the largest of the four numbers that a network has for a board.
+
+    It is inside the players of learners that have none of their own (`learnt_player`).
+    """
+
+    name = "best-output"
+    about = "the move with the largest output of a network"
+    meaning = "the network's outputs"
+
+    def values_many(self, boards: Words, words: Words) -> Floats:
+        out: Floats = np.where(legal_moves(boards, self.rules), self.ask(boards), np.nan)
+        return out
+
+
 # -- votes ---------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ from lab2048.learn.settings import Facts, falling_rate
 from lab2048.learn.supervised_settings import SupervisedSettings
 
 if TYPE_CHECKING:
-    from lab2048.learn.neural_players import Supervised
+    from lab2048.players.player import Player
 
 Batches = Callable[[int], Iterator[Batch]]
 """The batches of an epoch, always the same for the same number."""
@@ -275,11 +275,12 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
         self.done, self.batch = facts["epoch"], facts["batch_in_epoch"]
         self.sums, self.seconds = np.array(facts["sums"]), facts["seconds"]
 
-    def player(self) -> Supervised:
+    @classmethod
+    def asking(cls, ask: Callable[[Words], Any], facts: Facts) -> Player:
         """Return the player by the vote of a board's images."""
         from lab2048.learn.neural_players import Loaded, Supervised
 
-        return Supervised(self.rules, given=Loaded(self.network(), self.facts))
+        return Supervised(Rules.parse(facts["board"], facts["p4"]), given=Loaded(ask, facts))
 
     # -- told ------------------------------------------------------------------------------------
 

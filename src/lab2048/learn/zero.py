@@ -29,8 +29,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -38,6 +39,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from lab2048.engine.arrays import Singles, Words
+from lab2048.game import Rules
 from lab2048.learn.algorithm import GAME, Goal
 from lab2048.learn.batched_search import Network
 from lab2048.learn.checkpoint import Record
@@ -52,7 +54,7 @@ from lab2048.learn.zero_settings import ZeroSettings
 from lab2048.players.ties import legal_moves
 
 if TYPE_CHECKING:
-    from lab2048.learn.neural_players import Zero
+    from lab2048.players.player import Player
 
 CHUNK = 32
 """Moves of each game between two trainings."""
@@ -338,12 +340,13 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
             found = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
             self.best = Best(found, facts["best_median"], facts["best_scale"])
 
-    def player(self) -> Zero:
+    @classmethod
+    def asking(cls, ask: Callable[[Words], Any], facts: Facts) -> Player:
         """Return the bare policy: the network's own choice, without search."""
         from lab2048.learn.neural_players import Loaded, Zero
 
-        given = Loaded(self.network(), self.facts)
-        return Zero(self.settings.rules, given=given, simulations=0)
+        rules = Rules.parse(facts["board"], facts["p4"])
+        return Zero(rules, given=Loaded(ask, facts), simulations=0)
 
     # -- told ------------------------------------------------------------------------------------
 

@@ -1,51 +1,55 @@
-"""The replay buffer of self-play: the last positions, which are learnt from in a random order."""
+"""A replay buffer: the last of what was experienced, to be learnt from in a random order."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from lab2048.learn.algorithm import GAME
 from lab2048.learn.network_files import Tensors
-from lab2048.learn.selfplay import Lessons
+
+Columns = Mapping[str, tuple[DTypeLike, tuple[int, ...]]]
+"""What is kept of each experience, by name: the type of the numbers, and the shape of one row."""
 
 
 class Replay:
-    """The last positions, in a ring."""
+    """The last `size` experiences, in a ring.
 
-    def __init__(self, size: int) -> None:
+    >>> replay = Replay(3, {"boards": (np.uint64, ()), "values": (np.float32, (4,))})
+    >>> replay.add({"boards": np.arange(5), "values": np.zeros((5, 4))})
+    >>> sorted(set(replay.sample(100, np.random.default_rng(1))["boards"].tolist()))
+    [2, 3, 4]
+    """
+
+    def __init__(self, size: int, columns: Columns) -> None:
         self.size, self.filled, self.following = size, 0, 0
-        none = Lessons(
-            np.zeros(0, np.uint64),
-            np.zeros((0, 4), np.float32),
-            np.zeros(0, np.float32),
-            np.zeros(0, np.uint64),
-            np.zeros(0, np.float32),
-        )
-        self._columns = {
-            name: np.zeros((size, *each.shape[1:]), each.dtype)
-            for name, each in none._asdict().items()
+        self._columns: Tensors = {
+            name: np.zeros((size, *shape), dtype) for name, (dtype, shape) in columns.items()
         }
 
-    def add(self, new: Lessons) -> None:
-        """Put positions in the place of the oldest."""
-        places = (self.following + np.arange(len(new.states))) % self.size
-        for name, each in new._asdict().items():
-            self._columns[name][places] = each
+    def add(self, new: Mapping[str, NDArray[Any]]) -> None:
+        """Put rows in the place of the oldest."""
+        places = (self.following + np.arange(len(next(iter(new.values()))))) % self.size
+        for name, column in self._columns.items():
+            column[places] = new[name]
         self.following = int((self.following + len(places)) % self.size)
         self.filled = min(self.size, self.filled + len(places))
 
-    def sample(self, size: int, draw: np.random.Generator) -> Lessons:
-        """Positions at random."""
+    def sample(self, size: int, draw: np.random.Generator) -> dict[str, NDArray[Any]]:
+        """Return rows at random; one may come several times."""
         places = draw.integers(0, self.filled, size)
-        return Lessons(**{name: each[places] for name, each in self._columns.items()})
+        return {name: column[places] for name, column in self._columns.items()}
 
     def tensors(self) -> Tensors:
-        """The positions, as they are in the ring."""
-        return {f"{GAME}{name}": each[: self.filled] for name, each in self._columns.items()}
+        """Return the rows, as they are in the ring."""
+        return {f"{GAME}{name}": column[: self.filled] for name, column in self._columns.items()}
 
     def load(self, tensors: Tensors, following: int) -> None:
-        """Take positions that were stored; the next one goes to this place."""
+        """Take rows that were stored; the next one goes to this place."""
         if not 0 <= following < self.size:
             raise ValueError(f"there is no place {following} among {self.size} positions")
-        self.add(Lessons(*(tensors[f"{GAME}{name}"] for name in Lessons._fields)))
+        self.add({name: tensors[f"{GAME}{name}"] for name in self._columns})
         self.following = following

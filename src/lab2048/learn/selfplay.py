@@ -22,6 +22,7 @@ from lab2048.engine.slides import OVERFLOW, table
 from lab2048.learn.batched_search import Found, Network, Searches
 from lab2048.learn.encoding import slid, spawns, upright
 from lab2048.learn.network_files import Tensors
+from lab2048.learn.replay_buffer import Columns
 from lab2048.learn.zero_settings import ZeroSettings
 from lab2048.players.ties import legal_moves
 
@@ -69,7 +70,7 @@ class SelfPlay:
         self._step = step_kernel(rules.rows, rules.cols)
         self._four = four_threshold(rules)
         self._tables = table(rules.cols), table(rules.rows)
-        self.state = np.zeros((4, games), np.uint64)  # as that of `lanes.begin_games`
+        self.state = np.zeros((4, games), np.uint64)  # as that of `begin_games`
         self.scores = np.zeros(games, np.int64)
         self.begun = 0
         self.usual = 1.0
@@ -230,6 +231,16 @@ class Lessons(NamedTuple):
     """What the states are worth, in points."""
     afters: Words
     after_worths: Singles
+
+
+LESSON_COLUMNS: Columns = {
+    "states": (np.uint64, ()),
+    "policy": (np.float32, (4,)),
+    "worths": (np.float32, ()),
+    "afters": (np.uint64, ()),
+    "after_worths": (np.float32, ()),
+}
+"""The replay buffer of lessons."""
 
 
 def lessons_of(steps: Steps, settings: ZeroSettings, before: int = 0) -> Lessons:

@@ -48,7 +48,7 @@ from lab2048.learn.network_files import Tensors, check_memory
 from lab2048.learn.neural import NeuralLearner
 from lab2048.learn.replay_buffer import Replay
 from lab2048.learn.residual import Tower, frozen
-from lab2048.learn.selfplay import Lessons, SelfPlay
+from lab2048.learn.selfplay import LESSON_COLUMNS, Lessons, SelfPlay
 from lab2048.learn.settings import Facts
 from lab2048.learn.zero_settings import ZeroSettings
 from lab2048.players.ties import legal_moves
@@ -122,7 +122,7 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
         super().__init__(settings, threads, decay=settings.decay)
         games = max(1, settings.games // self.threads)
         self.workers = [SelfPlay(settings, games, settings.seed + k) for k in range(self.threads)]
-        self.replay = Replay(settings.buffer)
+        self.replay = Replay(settings.buffer, LESSON_COLUMNS)
         self.chunks = self.games = 0
         """How often it has played and learnt, and how many games are over."""
         self.scale = 0.0
@@ -163,7 +163,7 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
                 return Part(0, [], (0.0, 0.0, 0.0), 0.0, 0.0, (self.chunks, self.chunks))
             raise
         for lessons in games.lessons:
-            self.replay.add(lessons)
+            self.replay.add(lessons._asdict())
         new, scores = sum(len(lessons.states) for lessons in games.lessons), games.scores
         middle = time.perf_counter()
         if scores:
@@ -236,7 +236,9 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
         self.net.model.train()
         batch = self.settings.batch
         updates = round(self.settings.reuse * new / batch) if self.scale else 0
-        losses = [self._update(self.replay.sample(batch, draw), rate) for _ in range(updates)]
+        losses = [
+            self._update(Lessons(**self.replay.sample(batch, draw)), rate) for _ in range(updates)
+        ]
         policy, state, after = np.mean(losses or [[0.0] * 3], axis=0).tolist()
         return policy, state, after
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import ast
 import inspect
 import re
 from pathlib import Path
@@ -25,6 +25,9 @@ TITLES = {
     "lab2048.measure": "Measuring",
     "lab2048.data": "Move data",
     "lab2048.learn": "Learning",
+    "lab2048.cluster": "Clusters",
+    "lab2048.studio": "The studio",
+    "lab2048.bench": "Speed",
 }
 
 
@@ -141,16 +144,23 @@ def leaves() -> list[tuple[list[str], Any]]:
     return found
 
 
-def resolved(call: str) -> Any:
-    """Return what a call names, up to its first bracket."""
-    parts = re.match(r"[\w.]+", call)[0].split(".")  # type: ignore[index]
-    thing: Any = lab2048
-    for place, part in enumerate(parts[1:], 2):
-        try:
-            thing = getattr(thing, part)
-        except AttributeError:
-            thing = importlib.import_module(".".join(parts[:place]))
-    return thing
+def checked(call: str) -> None:
+    """Raise an error unless a call can be made as it is printed, after `import lab2048` alone.
+
+    Its names are found from `lab2048`, and its arguments fit what it calls; it is not made.
+    """
+    names = [node for node in ast.walk(ast.parse(call)) if isinstance(node, ast.Name)]
+    assert {name.id for name in names} == {"lab2048"}, call
+    for node in ast.walk(ast.parse(call)):
+        if isinstance(node, ast.Call) and _is_path(node.func):
+            target = eval(ast.unparse(node.func), {"lab2048": lab2048})
+            keywords = {each.arg: None for each in node.keywords if each.arg}
+            inspect.signature(target).bind(*node.args, **keywords)
+
+
+def _is_path(node: ast.expr) -> bool:
+    """Whether an expression is names and dots alone."""
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _is_path(node.value))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,22 @@ def test_every_command_names_its_python_call(make_api):
     assert len(commands) > 25
     for words, command in commands:
         assert re.match(r"In Python: lab2048\.", command.epilog or ""), words
-        assert make_api.resolved(command.epilog.removeprefix("In Python: ")) is not None, words
+        make_api.checked(command.epilog.removeprefix("In Python: "))
+
+
+@pytest.mark.parametrize(
+    "call", ["lab2048.nothing()", "lab2048.bench.engine.run()", "lab2048.probe(board)",
+             "lab2048.solve('2x2', cores=3)"]
+)  # fmt: skip
+def test_a_call_that_fails_is_noticed(make_api, call):
+    with pytest.raises((AttributeError, AssertionError, TypeError)):
+        make_api.checked(call)
+
+
+def test_no_package_takes_the_place_of_a_public_name():
+    """Importing it would put it there."""
+    inside = Path(lab2048.__file__).parent
+    assert not {each.stem for each in inside.iterdir()} & set(lab2048.__all__)
 
 
 def test_help_shows_the_call(command):

@@ -32,6 +32,7 @@ ORDER = [
     "formatting",
     "home",
     "tabular",
+    "remote",
     "game",
     "engine",
     "players",

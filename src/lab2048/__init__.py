@@ -11,6 +11,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lab2048.bench.benchmark import benchmark as benchmark
+    from lab2048.cluster.connection import ClusterNodes as ClusterNodes
+    from lab2048.cluster.connection import Connection as Connection
+    from lab2048.cluster.connection import check_cluster as check_cluster
+    from lab2048.cluster.connection import connect as connect
+    from lab2048.cluster.workers import ClusterError as ClusterError
     from lab2048.data.files import Written as Written
     from lab2048.data.files import check_moves as check_moves
     from lab2048.data.files import save_labels as save_labels
@@ -77,6 +83,7 @@ if TYPE_CHECKING:
     from lab2048.solver.tables import remove_table as remove_table
     from lab2048.solver.tables import solve as solve
     from lab2048.solver.verify import verify as verify
+    from lab2048.studio.server import serve as serve
 
 __version__ = "0.1.0"
 
@@ -204,6 +211,21 @@ _HOMES = {
     "lab2048.learn.settings": [
         "LearnerSettings",
         "setting",
+    ],
+    "lab2048.cluster.workers": [
+        "ClusterError",
+    ],
+    "lab2048.cluster.connection": [
+        "ClusterNodes",
+        "Connection",
+        "check_cluster",
+        "connect",
+    ],
+    "lab2048.studio.server": [
+        "serve",
+    ],
+    "lab2048.bench.benchmark": [
+        "benchmark",
     ],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -7,7 +7,8 @@ import html
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,6 +102,65 @@ class Tabular(ABC):
         """Return the table as a notebook shows it."""
         headings, rows = self.grid()
         return html_table(headings, rows)
+
+
+class SingleRow(Tabular):
+    """A result of one row: a dataclass whose fields are the columns.
+
+    People read it downwards, one figure per line.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Walk(SingleRow):
+    ...     metres: int
+    ...     from_to: tuple[str, str]
+    >>> print(Walk(1200, ("here", "there")).to_csv(), end="")
+    metres,from_to
+    1200,"here, there"
+    >>> print(Walk(1200, ("here", "there")).to_markdown(), end="")
+    | figure | value |
+    |:-------|------:|
+    | metres | 1,200 |
+    | from_to | here, there |
+    """
+
+    def as_json(self) -> Any:
+        """Return the fields as plain values."""
+        assert is_dataclass(self)
+        return asdict(self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the one row; what is inside another value is named as in `score.mean`."""
+        return [dict(_leaves(self.as_json()))]
+
+    def grid(self) -> Grid:
+        """Return one line per figure."""
+        (row,) = self.rows()
+        return Grid(["figure", "value"], [[name, shown(value)] for name, value in row.items()])
+
+
+class Figures(SingleRow, dict[str, Any]):
+    """Figures by their names: a dictionary that is a table as well.
+
+    >>> found = Figures(states=110, seconds={"total": 0.5})
+    >>> found["states"], found.rows()
+    (110, [{'states': 110, 'seconds.total': 0.5}])
+    """
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the dictionary itself."""
+        return dict(self)
+
+
+def _leaves(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """All plain values in a dictionary, with the names of those around them."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{before}{name}.")
+        elif isinstance(value, list | tuple):
+            yield f"{before}{name}", ", ".join(map(str, value))
+        else:
+            yield f"{before}{name}", value
 
 
 def _bars(cells: Sequence[str]) -> str:

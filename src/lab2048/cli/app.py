@@ -136,7 +136,7 @@ def play(
     _print_farewell(terminal.play(_rules(size or board, p4), seed))
 
 
-@app.command(epilog=in_python('lab2048.player("expectimax", "4x4").choose(board)'))
+@app.command(epilog=in_python('lab2048.player("expectimax", "3x2").choose("2 4 / 8 . / . 2")'))
 def watch(
     player: Annotated[
         str,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from lab2048.cli.console import new_table, output, status
@@ -12,16 +12,15 @@ from lab2048.cli.options import JsonOption, command_group, in_python
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from lab2048.tabular import Figures
+
 app = command_group("Measure how fast lab2048 is on this machine.")
 
 
-@app.command(epilog=in_python("lab2048.bench.engine.bench_engine()"))
+@app.command(epilog=in_python('lab2048.benchmark("engine")'))
 def engine(as_json: JsonOption = False) -> None:
     """The speed of the game itself, on one thread, and the signature of its behaviour."""
-    from lab2048.bench.engine import bench_engine, prepare
-
-    prepare()
-    figures = _measured(bench_engine)
+    figures = _measured("engine")
     table = new_table("figure")
     table.add_column("value", justify="right")
     for board, speed in figures["random_play_moves_per_second"].items():
@@ -34,13 +33,10 @@ def engine(as_json: JsonOption = False) -> None:
     _print_figures(figures, table, as_json)
 
 
-@app.command("solve", epilog=in_python("lab2048.bench.engine.bench_solve()"))
+@app.command("solve", epilog=in_python('lab2048.benchmark("solve")'))
 def bench_solve(as_json: JsonOption = False) -> None:
     """The speed of solving 4x2 and 3x3, on all cores, and the size of their tables."""
-    from lab2048.bench import engine as bench
-
-    bench.prepare_solve()
-    figures = _measured(bench.bench_solve)
+    figures = _measured("solve")
     table = new_table("board")
     for name in ("states", "seconds", "enumerate, states/s", "values, states/s", "bytes a state"):
         table.add_column(name, justify="right")
@@ -56,13 +52,10 @@ def bench_solve(as_json: JsonOption = False) -> None:
     _print_figures(figures, table, as_json)
 
 
-@app.command("search", epilog=in_python("lab2048.bench.engine.bench_search()"))
+@app.command("search", epilog=in_python('lab2048.benchmark("search")'))
 def bench_search(as_json: JsonOption = False) -> None:
     """The speed of players that search, and of exact values of players."""
-    from lab2048.bench import engine as bench
-
-    bench.prepare_search()
-    figures = _measured(bench.bench_search)
+    figures = _measured("search")
     table = new_table("figure")
     table.add_column("value", justify="right")
     for depth, row in figures["expectimax_moves_per_cpu_second"].items():
@@ -78,13 +71,10 @@ def bench_search(as_json: JsonOption = False) -> None:
     _print_figures(figures, table, as_json)
 
 
-@app.command("td", epilog=in_python("lab2048.bench.engine.bench_td()"))
+@app.command("td", epilog=in_python('lab2048.benchmark("td")'))
 def bench_td(as_json: JsonOption = False) -> None:
     """The speed of training n-tuple networks on 4x4, and of playing with one."""
-    from lab2048.bench import engine as bench
-
-    bench.prepare_td()
-    figures = _measured(bench.bench_td)
+    figures = _measured("td")
     table = new_table("figure")
     table.add_column("value", justify="right")
     for name, row in figures["learning_moves_per_second"].items():
@@ -96,15 +86,12 @@ def bench_td(as_json: JsonOption = False) -> None:
     _print_figures(figures, table, as_json)
 
 
-@app.command("neural", epilog=in_python("lab2048.bench.neural.bench_neural()"))
+@app.command("neural", epilog=in_python('lab2048.benchmark("neural")'))
 def bench_neural(as_json: JsonOption = False) -> None:
     """The speed of neural networks, on one thread: self-play on 3x3, and votes on 4x4."""
-    from lab2048.learn.registry import check_torch
+    figures = _measured("neural")
+    from lab2048.bench import neural as bench  # it needs torch
 
-    check_torch()
-    from lab2048.bench import neural as bench
-
-    figures = _measured(bench.bench_neural)
     table = new_table("figure")
     table.add_column("value", justify="right")
     for preset, row in figures["self_play"].items():
@@ -121,12 +108,10 @@ def bench_neural(as_json: JsonOption = False) -> None:
     _print_figures(figures, table, as_json)
 
 
-@app.command("cluster", epilog=in_python("lab2048.bench.cluster.bench_cluster()"))
+@app.command("cluster", epilog=in_python('lab2048.benchmark("cluster")'))
 def bench_cluster(as_json: JsonOption = False) -> None:
     """What a Ray cluster on this machine costs over threads, on layers of 4x3."""
-    from lab2048.bench import cluster as bench
-
-    figures = _measured(bench.bench_cluster)
+    figures = _measured("cluster")
     table = new_table("who")
     for name in ("states, states/s", "values, states/s", "both, states/s"):
         table.add_column(name, justify="right")
@@ -140,14 +125,10 @@ def bench_cluster(as_json: JsonOption = False) -> None:
         print(f"Workers take {figures['more_time_percent']:g}% longer (turns: {turns}).")
 
 
-@app.command("studio", epilog=in_python("lab2048.bench.studio.bench_studio()"))
+@app.command("studio", epilog=in_python('lab2048.benchmark("studio")'))
 def bench_studio(as_json: JsonOption = False) -> None:
     """How fast the studio answers, to one client and to many at once."""
-    from lab2048.bench import studio as bench
-    from lab2048.studio.server import need_server
-
-    need_server()
-    figures = _measured(bench.bench_studio)
+    figures = _measured("studio")
     crowd = figures["crowd"]
     table = new_table("figure")
     table.add_column("value", justify="right")
@@ -173,16 +154,25 @@ def _milliseconds(spread: dict[str, Any]) -> str:
     return f"{spread['median']:.1f} ms, 1% above {spread['p99']:.0f} ms"
 
 
-def _measured(bench: Callable[[Callable[[str], object]], dict[str, Any]]) -> dict[str, Any]:
+def _measured(what: str) -> Figures:
     """The figures of a benchmark, which says meanwhile what it is at."""
-    with status("measuring") as change:
-        return bench(lambda text: change(f"measuring {text}"))
+    from lab2048.bench.benchmark import benchmark
+
+    with ExitStack() as stack:
+        change: list[Callable[[str], None]] = []  # until the time is taken: kernels are compiled
+
+        def note(text: str) -> None:
+            if not change:
+                change.append(stack.enter_context(status("measuring")))
+            change[0](f"measuring {text}")
+
+        return benchmark(what, note)
 
 
-def _print_figures(figures: dict[str, Any], table: Table, as_json: bool) -> None:
+def _print_figures(figures: Figures, table: Table, as_json: bool) -> None:
     """Figures as JSON, or as a table and the machine they were measured on."""
     if as_json:
-        print(json.dumps(figures))
+        print(figures.to_json(), end="")
         return
     console = output()
     console.print(table)

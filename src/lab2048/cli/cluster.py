@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -36,7 +36,7 @@ MACHINE_CORES = 64
 """Cores of a machine, unless it is said how many machines there are."""
 
 
-@app.command(epilog=in_python('lab2048.cluster.workers.connected("local")'))
+@app.command(epilog=in_python('lab2048.check_cluster("local")'))
 def check(
     address: Annotated[
         str, typer.Argument(help="Where it is, such as 10.0.0.1:6379; auto; or local.")
@@ -45,27 +45,21 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Say what a cluster has, and whether a long job may be started on it."""
-    from lab2048.cluster.workers import ClusterError, connected
+    from lab2048.cluster.connection import check_cluster
+    from lab2048.cluster.workers import ClusterError
 
-    with connected(address, check=False) as team:
-        nodes = team.nodes(shared)
-        try:
-            team.check(nodes, shared)
-        except ClusterError as error:
-            wrong = str(error)
-        else:
-            wrong = ""
+    found = check_cluster(address, shared)
     if as_json:
-        print(json.dumps({"nodes": [node._asdict() for node in nodes], "wrong": wrong or None}))
+        print(found.to_json(), end="")
     else:
-        _show(nodes, shared)
-    if wrong:
-        raise ClusterError(wrong)
+        _show(found, shared)
+    if found.wrong:
+        raise ClusterError(found.wrong)
     if not as_json:
         print("All machines can do the same work.")
 
 
-def _show(nodes: list[Node], shared: Path | None) -> None:
+def _show(nodes: Sequence[Node], shared: Path | None) -> None:
     """A table of the machines."""
     grid = new_table("machine")
     grid.add_column("address", no_wrap=True)

@@ -14,7 +14,7 @@ from lab2048.studio.server import PORT, is_loopback, open_browser, serve
 app = typer.Typer()
 
 
-@app.command(epilog=in_python("lab2048.studio.server.serve()"))
+@app.command(epilog=in_python("lab2048.serve()"))
 def studio(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Where to listen; 0: any that is free.")

@@ -44,7 +44,15 @@ REFRESH_SECONDS = 5.0
 
 
 class ClusterError(ValueError):
-    """A cluster that is not there, or cannot be used."""
+    """A cluster that is not there, or cannot be used.
+
+    >>> from lab2048 import connect
+    >>> with connect("nowhere"):  # doctest: +IGNORE_EXCEPTION_DETAIL
+    ...     pass
+    Traceback (most recent call last):
+    ...
+    ClusterError: a cluster is local, auto or such as 10.0.0.1:6379, not 'nowhere'
+    """
 
 
 def reason(error: BaseException) -> str:

@@ -20,7 +20,14 @@ SWITCH = 2e-4
 def serve(
     port: int = PORT, host: str = "127.0.0.1", ready: Callable[[str], object] = print
 ) -> None:
-    """Serve the studio until it is interrupted; `ready` is called with its address."""
+    """Serve the studio until it is interrupted; `ready` is called with its address.
+
+    A `port` of 0 takes any that is free.
+
+    >>> from lab2048 import serve
+    >>> serve(port=0)  # doctest: +SKIP
+    http://127.0.0.1:49152
+    """
     need_server()
     import uvicorn
 

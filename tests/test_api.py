@@ -110,6 +110,31 @@ def test_players_are_found_by_what_they_were_made_of(result):
     assert difference.ci95[0] < difference.mean < difference.ci95[1]
 
 
+def first_legal(ranks, legal):
+    return legal.argmax(axis=1)
+
+
+@pytest.mark.slow
+def test_functions_are_players_everywhere(solved_home):
+    """Also those without a name of their own."""
+    last_legal = lambda ranks, legal: 3 - legal[:, ::-1].argmax(axis=1)  # noqa: E731
+    uniform = lambda ranks, legal: legal / legal.sum(axis=1, keepdims=True)  # noqa: E731
+    again = lab2048.player(first_legal, "2x2")
+    found = lab2048.evaluate(["greedy", last_legal, again, uniform], "2x2", games=20)
+    assert [each.player for each in found] == [
+        "greedy", "python:<lambda>", "python:first_legal", "python:<lambda>-2",
+    ]  # fmt: skip
+    assert found[last_legal] is found[1] and found[uniform] is found[3]
+    assert found[first_legal] is found[again] is found[2]
+    assert found["python:<lambda>-2"] is found[uniform]
+    assert found.compare("greedy", last_legal).against == "python:<lambda>"
+    assert lab2048.compare(last_legal, uniform, "2x2", games=20).against == "python:<lambda>-2"
+    with pytest.raises(KeyError, match="len was not evaluated"):
+        found[len]
+    with pytest.raises(ValueError, match="given twice"):
+        lab2048.evaluate([last_legal, last_legal], "2x2")
+
+
 @pytest.mark.slow
 def test_mean_and_regret_add_up_to_perfect_play(solved_home):
     """The identity behind everything: exactly, and within intervals over games."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from lab2048.measure import figures
 from lab2048.measure.arena import Play, play_games, prepare, record_of
 from lab2048.measure.figures import Progress, order, reach_rate
 from lab2048.measure.journal import Played, journal_path
+from lab2048.players.custom import Custom
 from lab2048.players.player import Player
 from lab2048.players.registry import PlayerLike, player
 from lab2048.solver.exact_value import check_exact
@@ -102,7 +103,8 @@ class PlayerResult:
 class Evaluation(Tabular, Sequence[PlayerResult]):
     """What was found out about some players, in the order in which they were given.
 
-    Ask for a player by its number, its spec or itself. It is a table (`to_csv`, `to_latex`,
+    Ask for a player by its number, its spec or itself; a function stands for the player that was
+    made of it. It is a table (`to_csv`, `to_latex`,
     `to_markdown`, `to_json`) and shows itself in a notebook.
 
     >>> result = evaluate(["greedy", "corner"], "2x2", games=50)
@@ -122,7 +124,11 @@ class Evaluation(Tabular, Sequence[PlayerResult]):
     def __getitem__(self, which: Any) -> Any:
         if isinstance(which, int | slice):
             return self._results[which]
-        spec = which.spec if isinstance(which, Player) else str(which)
+        if function := _function_of(which):
+            for each in self._results:
+                if _function_of(each.entrant) is function:
+                    return each
+        spec = which.spec if isinstance(which, Player) else _name_of(which)
         with suppress(ValueError):  # the same player may be written in several ways
             spec = player(spec, self._results[0].entrant.rules).spec
         for each in self._results:
@@ -131,7 +137,7 @@ class Evaluation(Tabular, Sequence[PlayerResult]):
         there = ", ".join(each.player for each in self._results)
         raise KeyError(f"{spec} was not evaluated; there is {there}")
 
-    def compare(self, one: Player | str | int, other: Player | str | int) -> Difference:
+    def compare(self, one: PlayerLike | int, other: PlayerLike | int) -> Difference:
         """Return by how much the first player's scores exceed the second's, on the same seeds."""
         first, second = self[one], self[other]
         found = figures.compare(first.played, second.played)
@@ -287,12 +293,39 @@ def make_players(
     entrants = [player(each, rules, p4=p4) for each in players]
     if not entrants:
         raise ValueError("there is no player to evaluate")
+    entrants = _told_apart(entrants)
     if len({each.spec for each in entrants}) < len(entrants):
         raise ValueError("the same player is given twice")
     for each in entrants:
         if _wanted(each, exact):
             check_exact(each)
     return entrants
+
+
+def _function_of(which: Any) -> Callable[..., Any] | None:
+    """The function that a user's own player is, or that stands for one; None if it is neither."""
+    if isinstance(which, Custom):
+        return which.function
+    return which if callable(which) and not isinstance(which, Player) else None
+
+
+def _name_of(which: Any) -> str:
+    """What a player is called that is given by its spec, or as a function."""
+    return getattr(which, "__name__", type(which).__name__) if callable(which) else str(which)
+
+
+def _told_apart(entrants: Sequence[Player]) -> list[Player]:
+    """Players of which no two functions have the same spec: those after the first get a number."""
+    functions: dict[str, list[object]] = {}
+    found = []
+    for each in entrants:
+        if isinstance(each, Custom):
+            known = functions.setdefault(each.spec, [each.function])
+            if each.function not in known:
+                known.append(each.function)
+                each = replace(each, title=f"{each.spec}-{len(known)}")  # noqa: PLW2901
+        found.append(each)
+    return found
 
 
 def scoring_table(rules: Rules, name: str | None = None, make: Make | None = None) -> Table | None:

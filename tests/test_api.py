@@ -171,6 +171,56 @@ def test_a_journal_lets_an_evaluation_go_on(solved_home):
     fresh.forget()
 
 
+FORMATS = ("to_json", "to_csv", "to_latex", "to_markdown")
+
+
+def is_a_table(found):
+    """Whether a result can be written in all formats, and is shown in a notebook."""
+    assert all(getattr(found, name)() for name in FORMATS)
+    assert json.loads(found.to_json()) is not None and "<" in found._repr_html_()
+    return True
+
+
+def test_what_a_solve_takes_is_a_table():
+    here = lab2048.estimate("3x3", p4=0.2)
+    assert is_a_table(here) and here.exact and here.rows()[0]["states"] == 48_713_519
+    far = lab2048.estimate("4x3", rate=5e6, threads=2, cores=512, machines=8, keep="summary")
+    assert is_a_table(far) and json.loads(far.to_json())["bandwidth"] == far.bandwidth
+    with pytest.raises(ValueError, match="how many are there"):
+        lab2048.estimate("4x3", machines=3)
+
+
+@pytest.mark.slow
+def test_every_result_is_a_table(result, solved_home, tmp_path):
+    assert is_a_table(result[0]) and result[0].rows()[0].items() <= result.rows()[0].items()
+    difference = result.compare("greedy", "random")
+    assert is_a_table(difference) and difference.rows()[0]["ci95_low"] == difference.ci95[0]
+    assert is_a_table(lab2048.save_moves(tmp_path / "moves.txt", "corner", "2x2", moves=20))
+    assert is_a_table(lab2048.check_moves(tmp_path / "moves.txt", "2x2"))
+    assert is_a_table(lab2048.make_table("2x2", tmp_path / "table"))
+    with lab2048.open_table(tmp_path / "table") as table:
+        assert is_a_table(lab2048.verify(table))
+    match = lab2048.play_match(lab2048.player("greedy", "2x2"), 4, seed=1)
+    assert is_a_table(match) and len(match.rows()) == 4
+    for games in (5, 0):
+        random = lab2048.random_games(lab2048.Rules(2, 2), games)
+        assert is_a_table(random) and len(random.rows()) == games
+
+
+@pytest.mark.slow
+def test_reviews_and_games_show_themselves(solved_home):
+    game = lab2048.Game(lab2048.Rules(2, 2), seed=3)
+    while not game.over:
+        game.play(game.board.legal_moves[-1])
+    shown = game._repr_html_()
+    assert "<svg" in shown and f"score {game.score}" in shown and "over" in shown
+    review = lab2048.review(lab2048.Record.of(game, "the <last>"))
+    worst = review.worst(2)
+    assert is_a_table(worst) and len(worst) == 2 and worst[0].regret >= worst[1].regret
+    assert worst._repr_html_().count("<svg") == 2
+    assert "the &lt;last&gt;" in review._repr_html_() and "<svg" in review._repr_html_()
+
+
 # -- boards and tables in a notebook -----------------------------------------------------------
 
 

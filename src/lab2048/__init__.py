@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lab2048.data.files import save_moves as save_moves
     from lab2048.data.files import save_perfect_labels as save_perfect_labels
     from lab2048.engine.packed import rank_at as rank_at
-    from lab2048.engine.random_games import Results as Results
+    from lab2048.engine.random_games import RandomGames as RandomGames
     from lab2048.engine.random_games import random_games as random_games
     from lab2048.game import Board as Board
     from lab2048.game import Canonical as Canonical
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from lab2048.learn.settings import setting as setting
     from lab2048.learn.trained_networks import list_networks as list_networks
     from lab2048.learn.trained_networks import pack_network as pack_network
+    from lab2048.measure.arena import Match as Match
     from lab2048.measure.arena import play_match as play_match
     from lab2048.measure.evaluation import Difference as Difference
     from lab2048.measure.evaluation import Evaluation as Evaluation
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from lab2048.players.registry import player as player
     from lab2048.players.registry import register_player as register_player
     from lab2048.players.ties import legal_moves as legal_moves
+    from lab2048.solver.estimate import ClusterEstimate as ClusterEstimate
+    from lab2048.solver.estimate import Estimate as Estimate
     from lab2048.solver.estimate import estimate as estimate
     from lab2048.solver.exact_value import ExactValue as ExactValue
     from lab2048.solver.exact_value import exact_value as exact_value
@@ -106,7 +109,7 @@ _HOMES = {
     ],
     "lab2048.engine.packed": ["rank_at"],
     "lab2048.engine.random_games": [
-        "Results",
+        "RandomGames",
         "random_games",
     ],
     "lab2048.players.heuristics": [
@@ -149,6 +152,8 @@ _HOMES = {
         "make_table",
     ],
     "lab2048.solver.estimate": [
+        "ClusterEstimate",
+        "Estimate",
         "estimate",
     ],
     "lab2048.solver.verify": [
@@ -163,6 +168,7 @@ _HOMES = {
         "survey",
     ],
     "lab2048.measure.arena": [
+        "Match",
         "play_match",
     ],
     "lab2048.measure.evaluation": [

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,8 +30,8 @@ SharedOption = Annotated[
     Path | None,
     typer.Option("--shared", metavar="DIR", help="A folder that all machines see at this path."),
 ]
-MACHINE_CORES = 64
-"""Cores of a machine, unless it is said how many machines there are."""
+TRIAL_SECONDS = 8.0
+"""How long an estimate measures."""
 
 
 @app.command(epilog=in_python('lab2048.check_cluster("local")'))
@@ -155,28 +153,28 @@ def show_estimate(
     problem: Problem, values: str, keep: str, cores: int | None, machines: int | None, as_json: bool
 ) -> None:
     """Print what a solve takes: here, or on a cluster of so many cores."""
-    from lab2048.solver.estimate import cluster_estimate, estimate, measured_rates
+    from lab2048.solver.estimate import estimate
 
     if cores is None and machines is not None:
         raise ValueError("--machines says where the --cores are; how many are there?")
-    threads = os.cpu_count() or 1
     print("measuring for some seconds how fast this machine is", file=sys.stderr)
-    rates = measured_rates(problem, threads)
-    if cores is None:
-        here = estimate(problem, values, threads, keep, rates.both)
-        facts: dict[str, Any] = {**asdict(here), "threads": threads}
-    else:
-        nodes = machines or max(1, -(-cores // MACHINE_CORES))
-        far = cluster_estimate(problem, values, keep, cores, nodes, rates.both, threads)
-        facts = {**asdict(far), "bandwidth": far.bandwidth}
-    facts["measured"] = {**rates._asdict(), "threads": threads}
+    found = (
+        estimate(problem, values, keep=keep, trial=TRIAL_SECONDS)
+        if cores is None
+        else estimate(
+            problem, values, keep=keep, cores=cores, machines=machines, trial=TRIAL_SECONDS
+        )
+    )
+    facts = found.as_json()
     if as_json:
         print(json.dumps({"board": problem.rules.name, "objective": problem.goal, **facts}))
         return
+    measured = facts["measured"]
     print(
-        f"{problem.name}, an estimate from {rates.states:,} states that were solved here just now"
+        f"{problem.name}, an estimate from {measured['states']:,} states that were solved here "
+        "just now"
     )
-    for name, text in _rows(facts, threads):
+    for name, text in _rows(facts, measured["threads"]):
         print(f"  {name:12} {text}")
 
 

@@ -22,13 +22,14 @@ from lab2048.players.registry import PlayerLike, player
 from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
 from lab2048.solver.tables import require_table
+from lab2048.tabular import SingleRow
 
 Note = Callable[[int], object]
 """What hears how much has been done."""
 
 
 @dataclass(frozen=True)
-class Written:
+class Written(SingleRow):
     """A file that was written, and what is in it.
 
     >>> from tempfile import TemporaryDirectory

@@ -46,6 +46,7 @@ from lab2048.home import check_target, replacing
 from lab2048.measure.arena import Play, play_games, retrace
 from lab2048.measure.journal import Played
 from lab2048.players.player import Player
+from lab2048.tabular import SingleRow
 
 POOL = 1 << 22
 """Moves that are in memory at a time, to be drawn from at random."""
@@ -129,7 +130,7 @@ def is_labels(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(SingleRow):
     """What there is in files of moves."""
 
     moves: int

@@ -8,10 +8,11 @@ that spawned; if it is not, two 32768s have merged, and the game is played again
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from threading import Event
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +23,13 @@ from lab2048.engine.packed import four_threshold
 from lab2048.engine.slides import table
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, random_move, randomness
 from lab2048.game.notation import checked_threads
+from lab2048.tabular import Grid, Tabular, shown
 
 _BLOCK = 16384
 
 
-class Results(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class RandomGames(Tabular):
     """What became of each game, as arrays in the order of the games.
 
     >>> from lab2048 import Rules, random_games
@@ -39,6 +42,26 @@ class Results(NamedTuple):
     moves: Counts
     max_tile: Counts
 
+    def __iter__(self) -> Iterator[Counts]:
+        """The three arrays, in their order."""
+        return iter((self.score, self.moves, self.max_tile))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per game."""
+        columns = zip(*(each.tolist() for each in self), strict=True)
+        return [
+            {"game": number, "score": score, "moves": moves, "max_tile": tile}
+            for number, (score, moves, tile) in enumerate(columns)
+        ]
+
+    def grid(self) -> Grid:
+        """Return what all games together come to."""
+        kinds = (np.mean, np.median, np.min, np.max) if len(self.score) else ()
+        rows = [
+            [name, *(shown(of(array).item()) for of in kinds)] for name, array in vars(self).items()
+        ]
+        return Grid(["figure", *("mean", "median", "least", "most")[: len(kinds)]], rows)
+
 
 def random_games(
     rules: Rules,
@@ -49,7 +72,7 @@ def random_games(
     start: Board | None = None,
     threads: int | None = None,
     progress: Callable[[int], object] | None = None,
-) -> Results:
+) -> RandomGames:
     """Play whole games of the random player, which is uniform over the legal moves.
 
     Game number `first` + i depends on the rules, the seed and its own number alone, and is the
@@ -88,7 +111,7 @@ def random_games(
             pool.shutdown(cancel_futures=True)
             raise
     ranks = out[:, 2]
-    return Results(out[:, 0], out[:, 1], np.left_shift(1, ranks) * (ranks > 0))
+    return RandomGames(out[:, 0], out[:, 1], np.left_shift(1, ranks) * (ranks > 0))
 
 
 def _play_block(

@@ -66,6 +66,12 @@ class Game:
         rules, moves = self.rules, len(self.moves)
         return f"<Game {rules.name}, seed {self.seed}, {moves} moves, score {self.score}>"
 
+    def _repr_html_(self) -> str:
+        """The board and how the game stands, as a notebook shows it."""
+        over = ", over" * self.over
+        facts = f"{self.rules.name}, {len(self.moves):,} moves, score {self.score:,}{over}"
+        return f"{self.board._repr_svg_()}<p>{facts}, seed {self.seed}</p>"
+
     def play(self, direction: SupportsIndex | str) -> int:
         """Make a legal move, let a tile spawn, and return the reward."""
         direction = Direction(checked_direction(direction))

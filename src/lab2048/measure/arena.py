@@ -19,7 +19,7 @@ from contextlib import ExitStack, closing
 from itertools import islice
 from operator import length_hint
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from lab2048.game.notation import checked_threads
 from lab2048.game.record import Record
 from lab2048.measure.journal import Journal, Played, read_journal
 from lab2048.players.player import Player, PlayerError
+from lab2048.tabular import Tabular
 
 WIDEST = 2048
 """Games that a thread plays side by side at most."""
@@ -284,13 +285,26 @@ def record_of(player: Player, seed: int, game: Played) -> Record:
 # -- matches -------------------------------------------------------------------------------------
 
 
-class Match(NamedTuple):
-    """What a player has done."""
+@dataclass(frozen=True)
+class Match(Tabular):
+    """Games of a player, in the order of their numbers.
+
+    >>> from lab2048 import play_match, player
+    >>> found = play_match(player("corner", "2x2"), 3, seed=1)
+    >>> [row["game"] for row in found.rows()], found.moves_per_second > 0
+    ([0, 1, 2], True)
+    """
 
     games: list[Played]
-    """In the order of their numbers."""
     moves_per_second: float | None
     """Of all threads together; None if all games had been played before."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per game."""
+        return [
+            {"game": g.index, "score": g.score, "max_tile": g.max_tile, "moves": len(g.moves)}
+            for g in self.games
+        ]
 
 
 def play_match(

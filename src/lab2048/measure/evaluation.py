@@ -20,13 +20,13 @@ from lab2048.players.registry import PlayerLike, player
 from lab2048.solver.exact_value import check_exact
 from lab2048.solver.table import Table
 from lab2048.solver.tables import Make, TableLike, table_answering, table_for
-from lab2048.tabular import Grid, Tabular
+from lab2048.tabular import Grid, SingleRow, Tabular
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(SingleRow):
     """How much better one player is than another, game by game with the same seeds.
 
     >>> Difference("one", "other", 2.0, (1.0, 3.0), 100).certain
@@ -45,9 +45,16 @@ class Difference:
         """Whether the interval leaves out 0."""
         return self.ci95 is not None and not self.ci95[0] <= 0 <= self.ci95[1]
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the one row."""
+        low, high = self.ci95 or (None, None)
+        row = {"player": self.player, "against": self.against, "mean": self.mean}
+        row |= {"ci95_low": low, "ci95_high": high, "games": self.games, "certain": self.certain}
+        return [row]
+
 
 @dataclass(frozen=True)
-class PlayerResult:
+class PlayerResult(SingleRow):
     """What was found out about one player.
 
     `figures` is what `lab2048 evaluate --json` prints about it; the properties are the main ones.
@@ -94,6 +101,14 @@ class PlayerResult:
     def agreement(self) -> float | None:
         """The share of moves that are optimal; None without a table."""
         return self.figures["optimal"] and float(self.figures["optimal"]["agreement"])
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all figures."""
+        return self.figures
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the main figures in a row, as those of an evaluation have it."""
+        return Evaluation([self]).rows()
 
     def reach(self, tile: int) -> float:
         """Return the share of games that made a tile."""

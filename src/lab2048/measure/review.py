@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -70,6 +71,50 @@ def usual_judge(rules: Rules) -> str:
     return "ntuple:depth=3" if shipped("ntuple", rules.name).exists() else "expectimax"
 
 
+class Steps(Tabular, Sequence[Step]):
+    """Some moves of a game. A notebook shows their boards.
+
+    >>> Steps([]).rows()
+    []
+    """
+
+    def __init__(self, steps: Sequence[Step], exact: bool = True) -> None:
+        self._steps, self._exact = steps, exact
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __getitem__(self, which: Any) -> Any:
+        return self._steps[which]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return every move with all that is known about it."""
+        return [step.as_json() for step in self]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per move."""
+        return [
+            {
+                "move": step.number,
+                "made": str(step.move),
+                "mark": step.mark,
+                "better": str(step.best),
+                "lost": step.regret if self._exact else None,
+                "board": str(step.board),
+            }
+            for step in self
+        ]
+
+    def _repr_html_(self) -> str:
+        """Return one picture per move, with what was made and what was better."""
+        cards = [
+            f'<div style="margin:0 1em 1em 0">{step.board._repr_svg_()}'
+            f"<p>move {step.number}: {step.move}, {step.mark}; better {step.best}</p></div>"
+            for step in self
+        ]
+        return f'<div style="display:flex;flex-wrap:wrap">{"".join(cards)}</div>'
+
+
 @dataclass(frozen=True)
 class Review(Tabular):
     """A game that was gone through move by move, and by whom.
@@ -91,9 +136,9 @@ class Review(Tabular):
     """What the marks of this judge do not say; empty if they are exact."""
     steps: Sequence[Step]
 
-    def worst(self, count: int = WORST) -> list[Step]:
+    def worst(self, count: int = WORST) -> Steps:
         """Return the largest mistakes, largest first."""
-        return worst(self.steps, count)
+        return Steps(worst(self.steps, count), self.exact)
 
     def as_json(self) -> dict[str, Any]:
         """Return what `lab2048 review --json` prints: the figures of the game, and every move."""
@@ -103,17 +148,13 @@ class Review(Tabular):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per move."""
-        return [
-            {
-                "move": step.number,
-                "made": str(step.move),
-                "mark": step.mark,
-                "better": str(step.best),
-                "lost": step.regret if self.exact else None,
-                "board": str(step.board),
-            }
-            for step in self.steps
-        ]
+        return Steps(self.steps, self.exact).rows()
+
+    def _repr_html_(self) -> str:
+        """Return the figures of the game, and its worst moves with their boards."""
+        head = f"{self.record.player} on {self.record.rules.name}, judged by {self.judge}"
+        facts = html.escape("; ".join([head, *self.facts()]))
+        return f"<p>{facts}</p>{self.worst()._repr_html_()}"
 
     def facts(self) -> list[str]:
         """Return the figures of the game in words."""

@@ -6,14 +6,18 @@ import math
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 from lab2048.formatting import size
+from lab2048.game import Rules
+from lab2048.game.notation import checked_threads
 from lab2048.solver.manifest import load_manifest
+from lab2048.solver.objective import Objective
 from lab2048.solver.problem import Problem
-from lab2048.solver.table_files import KINDS, PROGRESS, TableError
+from lab2048.solver.table_files import KINDS, PROGRESS, TableError, checked_kind
+from lab2048.tabular import SingleRow
 
 if TYPE_CHECKING:
     from lab2048.solver.table_writer import Packed
@@ -43,8 +47,13 @@ USUAL_RATE = 4_000_000
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What a solve takes."""
+class Estimate(SingleRow):
+    """What a solve takes.
+
+    >>> from lab2048 import estimate
+    >>> estimate("3x3").exact
+    True
+    """
 
     states: int
     known: bool
@@ -55,6 +64,9 @@ class Estimate:
     memory: int
     disk: int
     """While it is being made; the finished table is somewhat smaller."""
+    threads: int
+    measured: dict[str, float] | None = None
+    """The rates of a trial here, if there was one, and its threads."""
 
 
 def sizes_of(problem: Problem) -> tuple[int, int, int]:
@@ -67,23 +79,92 @@ def _shape(problem: Problem) -> tuple[int, int]:
     return min(rules.rows, rules.cols), max(rules.rows, rules.cols)
 
 
+@overload
 def estimate(
-    problem: Problem, values: str, threads: int, keep: str = "table", rate: float | None = None
-) -> Estimate:
-    """Estimate what a solve takes on this machine, at a rate that may be known.
+    board: str | Rules | Problem,
+    values: str = ...,
+    threads: int | None = ...,
+    keep: str = ...,
+    rate: float | None = ...,
+    *,
+    trial: float = ...,
+    objective: str | Objective = ...,
+    p4: float | None = ...,
+    gamma: float = ...,
+) -> Estimate: ...
+@overload
+def estimate(
+    board: str | Rules | Problem,
+    values: str = ...,
+    threads: int | None = ...,
+    keep: str = ...,
+    rate: float | None = ...,
+    *,
+    cores: int,
+    machines: int | None = ...,
+    trial: float = ...,
+    objective: str | Objective = ...,
+    p4: float | None = ...,
+    gamma: float = ...,
+) -> ClusterEstimate: ...
+def estimate(  # noqa: PLR0913
+    board: str | Rules | Problem,
+    values: str = "float64",
+    threads: int | None = None,
+    keep: str = "table",
+    rate: float | None = None,
+    *,
+    cores: int | None = None,
+    machines: int | None = None,
+    trial: float = 0.0,
+    objective: str | Objective = "score",
+    p4: float | None = None,
+    gamma: float = 1.0,
+) -> Estimate | ClusterEstimate:
+    """Estimate what a solve takes: on this machine, or on a cluster of so many `cores`.
 
-    >>> estimate(Problem.of("3x3"), "float64", 2).states
+    The board, its objective, `p4` and `gamma` are as in `solve`, `values` and `keep` as in
+    `make_table`. The rate in states per second may be known; else a `trial` of some seconds here
+    measures it. Without one it is measured for two seconds on large boards, and taken to be the
+    usual one on small boards. The cores of a cluster are like those here, on `machines`, or on
+    machines of 64 cores each.
+
+    >>> estimate("3x3").states
     48713519
+    >>> estimate("4x3", rate=1e7, cores=1024).machines
+    16
     """
+    wanted = (
+        board
+        if isinstance(board, Problem)
+        else Problem.of(board, p4=p4, objective=objective, gamma=gamma)
+    )
+    checked_kind(values)
+    count = checked_threads(threads)
+    if cores is None and machines is not None:
+        raise ValueError("`machines` says where the `cores` are; how many are there?")
+    rates = measured_rates(wanted, count, trial) if trial else None
+    pace = rate or (rates.both if rates else rate_here(wanted, count))
+    measured = None if rates is None else {**rates._asdict(), "threads": count}
+    if cores is None:
+        return replace(_estimate_here(wanted, values, count, keep, pace), measured=measured)
+    nodes = machines or max(1, -(-cores // MACHINE_CORES))
+    found = cluster_estimate(wanted, values, keep, cores, nodes, pace, count)
+    return replace(found, measured=measured)
+
+
+def _estimate_here(problem: Problem, values: str, threads: int, keep: str, rate: float) -> Estimate:
+    """Estimate what a solve takes on this machine, at a known rate."""
     rules, known = problem.rules, _shape(problem) in SIZES
     states, _, largest = sizes_of(problem)
     return Estimate(
         states=states,
         known=known,
         exact=known and 0 < rules.p4 < 1 and not problem.objective.tile,
-        seconds=states / (rate or rate_here(problem, threads)),
+        seconds=states / rate,
         memory=BASE_BYTES + WORKING_BYTES * largest,
         disk=disk_bytes(problem, values, keep),
+        threads=threads,
     )
 
 
@@ -152,13 +233,20 @@ HANDED_OUT = 1.25
 of lists in place of two takes a tenth more."""
 AGE_SECONDS = 0.04
 """What it takes to hand out the steps of an age, both stages together."""
+MACHINE_CORES = 64
+"""Cores of a machine, unless it is said how many machines there are."""
 WORKER_BYTES = 600_000_000
 """Memory of a worker: its libraries and kernels, and the shard that it is at."""
 
 
 @dataclass(frozen=True)
-class ClusterEstimate:
-    """What a solve takes on many machines."""
+class ClusterEstimate(SingleRow):
+    """What a solve takes on many machines.
+
+    >>> from lab2048 import estimate
+    >>> estimate("3x3", cores=256).machines
+    4
+    """
 
     states: int
     ages: int
@@ -178,11 +266,17 @@ class ClusterEstimate:
     """Bytes that each machine reads from the shared folder."""
     written: int
     """And writes."""
+    measured: dict[str, float] | None = None
+    """The rates of a trial here, if there was one, and its threads."""
 
     @property
     def bandwidth(self) -> float:
         """Bytes per second that the shared folder has to deliver to keep up."""
         return self.machines * (self.read + self.written) / self.seconds
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all figures."""
+        return {**super().as_json(), "bandwidth": self.bandwidth}
 
 
 def cluster_estimate(
@@ -192,7 +286,7 @@ def cluster_estimate(
 
     The rate was measured here, with `threads` threads. Every machine reads every index once.
     """
-    here = estimate(problem, values, threads, keep, rate)
+    here = _estimate_here(problem, values, threads, keep, rate)
     states, afters, largest = sizes_of(problem)
     ages = (1 << problem.rules.cells + 1) - 3
     core_rate = rate / threads

@@ -69,6 +69,7 @@ from lab2048.solver.table_writer import (
 from lab2048.solver.threads import WorkerThreads
 from lab2048.solver.value_file import ValueFile
 from lab2048.solver.value_writer import ValueWriter
+from lab2048.tabular import Figures
 
 AT_ONCE = 64
 """Layers that are checked between two looks at whether to stop."""
@@ -88,7 +89,7 @@ def make_table(  # noqa: PLR0913 -- all but the first two are keywords
     executor: MakeExecutor = ThreadExecutor,
     replace: bool = False,
     force: bool = False,
-) -> dict[str, Any]:
+) -> Figures:
     """Solve a problem into a folder and describe the result, as `lab2048 solve --json` does.
 
     The name of a board stands for its usual problem. What is already there is used: a finished
@@ -133,7 +134,7 @@ def make_table(  # noqa: PLR0913 -- all but the first two are keywords
                 _tidy(path, manifest)
         elif manifest["keep"] == "table":
             _tidy(path, manifest)  # beside a summary there may be a table that was begun
-    return description(path, manifest)
+    return Figures(description(path, manifest))
 
 
 def _tidy(path: Path, manifest: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from lab2048.solver.batch_lookup import best_q
 from lab2048.solver.problem import start_values
 from lab2048.solver.table import Table
 from lab2048.solver.table_files import RUN, age_of, read_json
+from lab2048.tabular import Figures
 
 SAMPLE = 100_000
 """States whose value is compared with that of their moves, unless all are."""
@@ -44,8 +45,8 @@ def verify(
     full: bool = False,
     seed: int = 0,
     progress: Callable[[int, int], object] = lambda done, total: None,
-) -> dict[str, int | float]:
-    """Check everything; what was checked, or a `TableError` that says what is wrong.
+) -> Figures:
+    """Check everything. Return what was checked; a `TableError` says what is wrong.
 
     `progress` is told how many states are done, and of how many.
 
@@ -74,7 +75,7 @@ def verify(
         done += count
         progress(done, table.states)
     _check_starts(table)
-    return {"states": done, "compared": compared, "largest_residual": worst}
+    return Figures(states=done, compared=compared, largest_residual=worst)
 
 
 def _residual(table: Table, keys: Words) -> float:

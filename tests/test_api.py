@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import importlib.util
 import io
@@ -76,6 +77,11 @@ def test_help_shows_the_call(command):
 @pytest.fixture(scope="module")
 def result(solved_home):
     return lab2048.evaluate(["random", "greedy"], "3x2", games=60, seed=3)
+
+
+@pytest.fixture(scope="module")
+def result_of_one(solved_home):
+    return lab2048.evaluate("corner", "2x2", games=2)
 
 
 @pytest.mark.slow
@@ -238,6 +244,36 @@ def test_positions_tables_and_surveys_show_themselves(solved_home):
     with lab2048.open_table("3x2") as table:
         assert "21,752" in table._repr_html_()
         assert "optimal play on 3x2" in lab2048.survey(table)._repr_html_()
+
+
+@pytest.mark.slow
+def test_nothing_is_replaced_unless_told(result_of_one, tmp_path):
+    """The library raises plain errors, and asks nobody."""
+    path = tmp_path / "games.jsonl"
+    assert result_of_one.save_games(path) == 2
+    path.write_text("dear to somebody")
+    with pytest.raises(FileExistsError, match=r"`force=True` replaces it: .*games\.jsonl"):
+        result_of_one.save_games(path)
+    assert path.read_text() == "dear to somebody"
+    assert result_of_one.save_games(path, force=True) == 2 and path.read_text() != ""
+
+
+def test_errors_name_keywords_and_the_command_line_names_options(command, own_home):
+    with pytest.raises(ValueError, match="a training lasts for `episodes` or for `minutes`"):
+        lab2048.train.ntuple("2x2", out="x")
+    code, _, err = command("train", "ntuple", "--board", "2x2", "--out", "x")
+    assert code == 2 and err == "lab2048: a training lasts for --episodes or for --minutes\n"
+
+
+def test_library_errors_name_no_options():
+    """Where there is no command line, `--force` means nothing; a whole command may be named."""
+    package = Path(lab2048.__file__).parent
+    wrong = []
+    for path in package.rglob("*.py"):
+        raised = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Raise)]
+        texts = [ast.unparse(node) for node in raised if path.parent.name != "cli"]
+        wrong += [f"{path.name}: {text}" for text in texts if re.search(r"[ '\"]--[a-z]", text)]
+    assert [each for each in wrong if "lab2048 " not in each] == []
 
 
 # -- mistakes ----------------------------------------------------------------------------------

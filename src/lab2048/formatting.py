@@ -6,7 +6,10 @@ A few lines each; humanize writes sizes with a fixed number of decimals, and tim
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+QUOTES = "\"'"
 
 
 def number(value: float | None) -> str:
@@ -59,6 +62,20 @@ def plain(text: str) -> str:
 def one_line(thing: object) -> str:
     """A text, or what an error says, without line breaks and what else would move the cursor."""
     return plain(" ".join(str(thing).split()))
+
+
+def as_options(text: str) -> str:
+    """A message of the library with the keywords in it as options of the command line.
+
+    >>> as_options("`resume=True` goes on with it, `time_limit=3` ends it, `out` has another name")
+    '--resume goes on with it, --time-limit 3 ends it, --out has another name'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        value = "" if found[2] in (None, "True") else f" {found[2].strip(QUOTES)}"
+        return f"--{found[1].replace('_', '-')}{value}"
+
+    return re.sub(r"`([a-z][a-z0-9_]*)(?:=([^`]*))?`", option, text)
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import secrets
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,10 +40,24 @@ def say(text: str) -> None:
         print(f"lab2048: {text}", file=sys.stderr)
 
 
+_showing: list[Callable[[str], object]] = []
+"""Who shows lines that are soon replaced: the command line's console, on a terminal."""
+
+
 def say_briefly(text: str) -> None:
-    """Show a line on a terminal until the next one takes its place; an empty one just goes."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+    """Show a line until the next one takes its place, if somebody does; an empty one just goes."""
+    for show in _showing[-1:]:
+        show(text)
+
+
+@contextmanager
+def shown_briefly(show: Callable[[str], object]) -> Iterator[None]:
+    """Have `show` show the lines of `say_briefly`."""
+    _showing.append(show)
+    try:
+        yield
+    finally:
+        _showing.remove(show)
 
 
 @cache
@@ -92,11 +107,19 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+class ExistingFilesError(FileExistsError):
+    """Files that are there already, and would be replaced."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        super().__init__(errno.EEXIST, "exists already; `force=True` replaces it", str(paths[0]))
+        self.paths = paths
+
+
 def check_target(path: Path, *, files: Sequence[str] = (), force: bool = False) -> None:
-    """A `ValueError` unless a command may write to a file: known before hours of work.
+    """Raise a `ValueError` unless a file can be written: known before hours of work.
 
     With `files` the path is a folder, and these are the names (or patterns) of what is put there.
-    A file that exists is replaced only with `force`, or if a question on the terminal says so.
+    A file that exists is replaced only with `force`, else it is an `ExistingFilesError`.
     """
     folder = bool(files)
     if path.exists() and path.is_dir() != folder:
@@ -110,19 +133,8 @@ def check_target(path: Path, *, files: Sequence[str] = (), force: bool = False) 
     there_already = [found for name in files for found in sorted(path.glob(name))]
     if not folder and path.exists():
         there_already = [path]
-    if there_already and not force and not _may_replace(there_already):
-        raise ValueError(f"{there_already[0]} exists already: --force replaces it")
-
-
-def _may_replace(paths: Sequence[Path]) -> bool:
-    """Ask whether files may be replaced, if there is somebody to ask."""
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
-        return False
-    import typer
-
-    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    with redirect_stdout(sys.stderr):  # all of the question: stdout is for results
-        return typer.confirm(f"Replace {paths[0]}{more}?")
+    if there_already and not force:
+        raise ExistingFilesError(there_already)
 
 
 @contextmanager

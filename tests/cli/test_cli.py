@@ -398,7 +398,8 @@ def test_on_a_terminal_there_is_a_question(answer, code, tmp_path):
     path = tmp_path / "page.html"
     path.touch()
     source = (
-        "import sys, typer; from pathlib import Path; from lab2048.home import check_target\n"
+        "import sys, typer; from pathlib import Path\n"
+        "from lab2048.cli.console import check_target\n"
         "try: check_target(Path(sys.argv[1]))\n"
         "except ValueError: sys.exit(2)\n"
         "except typer.Abort: sys.exit(1)\n"

@@ -367,7 +367,7 @@ def test_what_diverges_is_told_and_not_kept(tmp_path):
     with torch.no_grad():
         training.net.model.last.bias.fill_(np.nan)
     training.settings = replace(training.settings, epochs=2)
-    with pytest.raises(ValueError, match="the loss is not a number any more; a smaller --rate"):
+    with pytest.raises(ValueError, match="the loss is not a number any more; a smaller `rate`"):
         run(training, Goal(2), tmp_path)
     assert (tmp_path / FILE).read_bytes() == kept
 

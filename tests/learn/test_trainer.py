@@ -248,7 +248,7 @@ def test_settings_are_what_was_stored():
     with pytest.raises(ValueError, match="it does not say what size is"):
         ClimbSettings.from_facts({**settings.facts, "size": "2"})
     assert settings.resumed({"seed": 6, "board": "2X3"}, "x", run=1) == settings
-    with pytest.raises(ValueError, match=r"x was begun with --p4 0\.2, not 0\.1"):
+    with pytest.raises(ValueError, match=r"x was begun with `p4=0\.2`, not 0\.1"):
         settings.resumed({"p4": 0.1}, "x")
 
 
@@ -260,7 +260,7 @@ def test_a_set_of_runs_that_was_stopped_has_the_settings_of_the_first(own_home, 
     plans = [resume.plan(entry, asked, run) for run in range(3)]
     assert [(each.settings.size, each.settings.seed) for each in plans] == [(3, 4), (3, 5), (3, 6)]
     assert [each.stamp is None for each in plans] == [False, True, True]
-    with pytest.raises(ValueError, match=r"s-1 was begun with --size 3\.0, not 2"):
+    with pytest.raises(ValueError, match=r"s-1 was begun with `size=3\.0`, not 2"):
         resume.plan(entry, resume.Asked({"size": 2}, "s", resume=True, runs=3), 2)
 
 

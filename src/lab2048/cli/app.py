@@ -25,7 +25,7 @@ from lab2048.cli import tables as cli_tables
 from lab2048.cli import tour as cli_tour
 from lab2048.cli import train as cli_train
 from lab2048.cli.completion import whole_words
-from lab2048.cli.console import Unheard, be_silent, told
+from lab2048.cli.console import Unheard, be_silent, existing, show_briefly, told
 from lab2048.cli.options import (
     BoardOption,
     FourOption,
@@ -34,8 +34,9 @@ from lab2048.cli.options import (
     SeedOption,
     in_python,
 )
-from lab2048.formatting import one_line
+from lab2048.formatting import as_options, one_line
 from lab2048.game import P4
+from lab2048.home import ExistingFilesError, shown_briefly
 from lab2048.measure import positions
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def main() -> NoReturn:
     heard = sys.stderr if isinstance(sys.stderr, Unheard) else Unheard(sys.stderr)
     sys.stderr = cast(TextIO, heard)
     try:
-        with told(heard), whole_words():
+        with told(heard), shown_briefly(show_briefly), whole_words():
             code = app(prog_name="lab2048", standalone_mode=False)
         if sys.stdout is not None:  # it is None where the caller closed it
             sys.stdout.flush()
@@ -81,8 +82,10 @@ def main() -> NoReturn:
         _fail("there was no answer", 1)
     except typer.TyperException as error:
         _fail(f"{error.format_message().rstrip('.')} (--help shows what there is)", 2)
+    except ExistingFilesError as error:
+        _fail(existing(error), 2)
     except (ValueError, ImportError) as error:
-        _fail(str(error), 2)
+        _fail(as_options(str(error)), 2)
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -11,11 +11,14 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from lab2048.formatting import duration
+from lab2048 import home
+from lab2048.formatting import as_options, duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,6 +52,55 @@ def new_table(*headings: str, tight: bool = False) -> Table:
     if tight:
         return Table(*headings, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     return Table(*headings, box=box.SIMPLE)
+
+
+def say(text: str) -> None:
+    """Print a line of the library on stderr, with its keywords as options."""
+    home.say(as_options(text))
+
+
+def show_briefly(text: str) -> None:
+    """Show a line on a terminal until the next one takes its place; an empty one just goes."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+# -- files that exist ----------------------------------------------------------------------------
+
+
+def check_target(path: Path, *, files: Sequence[str] = (), force: bool = False) -> bool:
+    """Raise a `ValueError` unless a file can be written, as `home.check_target`; see `allowed`."""
+    return allowed(partial(home.check_target, path, files=files), force)
+
+
+def allowed(check: Callable[..., None], force: bool) -> bool:
+    """Return whether files that exist are to be replaced: `force`, or what a person answers.
+
+    `check` finds them. Where nobody can be asked, or the answer is no, that is a `ValueError`.
+    """
+    try:
+        check(force=force)
+    except home.ExistingFilesError as error:
+        if not _may_replace(error.paths):
+            raise ValueError(existing(error)) from None
+        return True
+    return force
+
+
+def existing(error: home.ExistingFilesError) -> str:
+    """What is said about a file that is there already."""
+    return f"{error.filename} exists already: --force replaces it"
+
+
+def _may_replace(paths: Sequence[Path]) -> bool:
+    """Ask whether files may be replaced, if there is somebody to ask."""
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+        return False
+    import typer
+
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    with redirect_stdout(sys.stderr):  # all of the question: stdout is for results
+        return typer.confirm(f"Replace {paths[0]}{more}?")
 
 
 # -- lines on stderr, where there is no terminal -------------------------------------------------

@@ -11,7 +11,7 @@ import typer
 
 from lab2048.cli import completion
 from lab2048.cli.cluster import judge_on, player_on, team_at
-from lab2048.cli.console import move_on, progress_bar
+from lab2048.cli.console import allowed, move_on, progress_bar
 from lab2048.cli.options import (
     BoardOption,
     ClusterOption,
@@ -68,7 +68,9 @@ def make(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Write the moves of games of a player: .parquet, or .txt for the text form of the study."""
     from lab2048.data.files import save_moves
+    from lab2048.data.moves import check_file
 
+    force = allowed(partial(check_file, out), force)
     with team_at(cluster, threads) as team, progress_bar() as bar:
         task = bar.add_task(player, total=moves)
         written = save_moves(
@@ -103,8 +105,9 @@ def label(  # noqa: PLR0913, PLR0917
     as_json: JsonOption = False,
 ) -> None:
     """Write boards of games of a player with what it, or its teacher, says about each move."""
-    from lab2048.data.files import save_labels
+    from lab2048.data.files import check_labels, save_labels
 
+    force = allowed(partial(check_labels, out), force)
     with team_at(cluster, threads) as team, progress_bar() as bar:
         task = bar.add_task(player, total=moves)
         written = save_labels(
@@ -145,7 +148,7 @@ def perfect(  # noqa: PLR0913, PLR0917
     from lab2048.solver.tables import require_table
 
     rules = Rules.parse(board, p4)
-    check_labels(out, force)
+    allowed(partial(check_labels, out), force)
     problem = Problem.of(rules)
     with require_table(problem, make=maker(problem)) as table, progress_bar() as bar:
         task = bar.add_task(player, total=(4 << rules.cells) - 4)  # the largest age

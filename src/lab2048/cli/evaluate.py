@@ -13,7 +13,7 @@ import typer
 
 from lab2048.cli import completion
 from lab2048.cli.cluster import player_on, team_at
-from lab2048.cli.console import output, progress_bar
+from lab2048.cli.console import allowed, check_target, output, progress_bar
 from lab2048.cli.options import (
     BoardOption,
     ClusterOption,
@@ -142,7 +142,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
         )  # fmt: skip
     _keep(result)
     if save is not None:
-        say(f"saved {result.save_games(save):,} games in {save}")
+        say(f"saved {result.save_games(save, force=True):,} games in {save}")
     write_pages(result, report, plots)
     if as_json or as_csv or as_latex:
         print(
@@ -178,10 +178,9 @@ def check_targets(
 ) -> None:
     """An error, before any game is played, if results may not be written where they should."""
     from lab2048.game.record import check_file
-    from lab2048.home import check_target
 
     if save is not None:
-        check_file(save, force)
+        allowed(partial(check_file, save), force)
     if report is not None:
         check_target(report, force=force)
     if plots is not None:

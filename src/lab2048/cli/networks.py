@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lab2048.cli import completion
-from lab2048.cli.console import new_table, output
+from lab2048.cli.console import check_target, new_table, output
 from lab2048.cli.options import ForceOption, JsonOption, in_python
 from lab2048.formatting import size
 
@@ -67,5 +67,6 @@ def pack(
     """Write a network to a file that is as small as it gets. It plays, but does not learn."""
     from lab2048.learn.trained_networks import pack_network
 
+    force = check_target(file, force=force)
     spec = pack_network(name, file, step=step, visits=visits, force=force)
     print(f"wrote {file}: {size(file.stat().st_size)}; it plays as {spec}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lab2048.cli import completion
-from lab2048.cli.console import status
+from lab2048.cli.console import check_target, status
 from lab2048.cli.evaluate import TableOption, table_for
 from lab2048.cli.options import ForceOption, JsonOption, in_python
 from lab2048.formatting import number, plain
@@ -102,7 +102,6 @@ def review(
     network of the package where there is one for the board, or expectimax. --json has every move.
     """
     from lab2048.game.record import RecordError
-    from lab2048.home import check_target
     from lab2048.measure.replay import read_game
     from lab2048.measure.review import judge_of, reviewed
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lab2048.cli.console import counting_bar
+from lab2048.cli.console import check_target, counting_bar
 from lab2048.cli.options import ForceOption, GammaOption, JsonOption, ThreadsOption, in_python
 from lab2048.cli.solve import SizeArgument, kinds, solved
 from lab2048.formatting import number, percent
@@ -46,7 +46,6 @@ def survey(
     as_json: JsonOption = False,
 ) -> None:
     """What optimal play is like: exact statistics and pictures. Solves what is not solved yet."""
-    from lab2048.home import check_target
     from lab2048.measure.archive import survey_folder
     from lab2048.solver.problem import Problem
     from lab2048.solver.table_files import expanded

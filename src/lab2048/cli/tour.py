@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from lab2048.cli.console import status
+from lab2048.cli.console import check_target, status
 from lab2048.cli.evaluate import run
 from lab2048.cli.options import ForceOption, JsonOption, count_option, in_python
 from lab2048.cli.results import show_results
@@ -76,7 +76,7 @@ def tour(
 ) -> None:
     """Solve 3x3, rank players against perfect play, play on 4x4, and write it all on a page."""
     from lab2048.game.randomness import checked_seed
-    from lab2048.home import check_target, home
+    from lab2048.home import home
 
     checked_seed(seed)
     path = out if out is not None else home() / "tour.html"

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from lab2048.cli import completion
-from lab2048.cli.console import new_table, output, progress_bar
+from lab2048.cli.console import check_target, new_table, output, progress_bar, say
 from lab2048.cli.options import (
     ClusterOption,
     ForceOption,
@@ -23,7 +23,6 @@ from lab2048.cli.options import (
     count_option,
     in_python,
 )
-from lab2048.home import say
 from lab2048.learn.registry import Registered, find_learner, imported, is_learner, learners
 
 if TYPE_CHECKING:
@@ -229,8 +228,6 @@ def hearing(learner: type[Learner[Any]], stack: ExitStack) -> Hearing:
 
 def check_plot(path: Path | None, force: bool) -> None:
     """Raise a `ValueError` unless a picture may be drawn there, if one is asked for."""
-    from lab2048.home import check_target
-
     if path is not None:
         if path.suffix not in (".svg", ".png", ".pdf"):
             raise ValueError(f"a picture is .svg, .png or .pdf, not {path.name[:40]!r}")

@@ -67,7 +67,7 @@ def reason(error: BaseException) -> str:
 def connected(address: str, workers: int | None = None, check: bool = True) -> Iterator[Team]:
     """The workers of a cluster by its address, or of one on this machine for the time being."""
     if find_spec("ray") is None:
-        raise ClusterError("--cluster needs Ray; install it with: pip install 'lab2048[cluster]'")
+        raise ClusterError("`cluster` needs Ray; install it with: pip install 'lab2048[cluster]'")
     if address == LOCAL:
         # nobody else may use it, and nothing is told to anybody
         os.environ.setdefault("RAY_AUTH_MODE", "token")

@@ -259,7 +259,7 @@ class Learner(ABC, Generic[S]):
         for name, tensor in tensors.items():
             if not name.startswith(GAME) and not np.isfinite(tensor).all():
                 raise DivergedError(
-                    "the weights are not numbers any more; a smaller --rate may help"
+                    "the weights are not numbers any more; a smaller `rate` may help"
                 )
         write_tensors(path, self.kind, self.facts, tensors)
 
@@ -269,7 +269,7 @@ class Learner(ABC, Generic[S]):
     ) -> None:
         """Write what it takes to play, without what only training needs or where its data was."""
         if step is not None or visits is not None:
-            raise ValueError("--step and --visits are for n-tuple networks")
+            raise ValueError("`step` and `visits` are for n-tuple networks")
         facts, tensors = read_tensors(path, cls.kind, {}, leave=TRAINING)
         if "data" in facts:
             facts["data"] = [Path(each).name for each in facts["data"]]

@@ -100,7 +100,7 @@ class NetworkWithAdam:
     def step(self, loss: Tensor, rate: float) -> None:
         """Make a loss smaller; a `DivergedError` if it has become too large for that."""
         if not torch.isfinite(loss):
-            raise DivergedError("the loss is not a number any more; a smaller --rate may help")
+            raise DivergedError("the loss is not a number any more; a smaller `rate` may help")
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)

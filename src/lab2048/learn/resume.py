@@ -73,7 +73,7 @@ class Plan:
                 raise there_already(self.name)
         elif self.path.stat().st_mtime_ns != self.stamp:
             raise ValueError(
-                f"{self.name} was trained by another command meanwhile; --resume again"
+                f"{self.name} was trained by another command meanwhile; `resume=True` again"
             )
         before = None if self.stamp is None else self.learner.read(self.path)
         learner: Learner[Any] = (make or self.learner)(self.settings, self.threads)
@@ -144,7 +144,7 @@ def resumed(
     threads = asked.threads
     if cls.same_threads:
         if threads not in (None, facts["threads"]):
-            raise ValueError(f"{name} was begun with --threads {facts['threads']}")
+            raise ValueError(f"{name} was begun with `threads={facts['threads']}`")
         threads = facts["threads"]
     return Plan(cls, name, before.resumed(asked.given, name, run), threads, stamp)
 
@@ -152,5 +152,5 @@ def resumed(
 def there_already(name: str) -> ValueError:
     """Return the error that a name is taken: nothing that was learnt is ever replaced."""
     return ValueError(
-        f"there is a network {name} already: --resume goes on with it, --out has another name"
+        f"there is a network {name} already: `resume=True` goes on with it, `out` has another name"
     )

@@ -165,7 +165,7 @@ class LearnerSettings:
             known = self._known(key) - run if key == "seed" else self._known(key)
             if self._as_held(key, value) != known:
                 told = getattr(known, "name", known)
-                raise ValueError(f"{name} was begun with --{key} {told}, not {value}")
+                raise ValueError(f"{name} was begun with `{key}={told}`, not {value}")
         return dataclasses.replace(self, **changed)
 
     def _known(self, key: str) -> Any:

@@ -99,7 +99,7 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
         if self.examples is None:
             if not settings.data:
                 raise ValueError(
-                    "it needs moves to learn from: --data FILE; lab2048 data make writes some"
+                    "it needs moves to learn from: `data=FILE`; lab2048 data make writes some"
                 )
             self.examples = self._read([Path(each) for each in settings.data])
         self.bytes = [Path(each).stat().st_size for each in settings.data]
@@ -120,7 +120,7 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
             )
         if True in kinds or soft:
             raise ValueError(
-                "labels cannot be learnt from together with moves; --soft is for labels"
+                "labels cannot be learnt from together with moves; `soft` is for labels"
             )
         sources = [open_moves(path, self.rules) for path in paths]
         moves = 0

@@ -325,7 +325,7 @@ class NTupleLearner(Learner[NTupleSettings]):
     def check_measurable(cls, settings: LearnerSettings) -> None:
         """Raise a `ValueError` if there is a discount."""
         if isinstance(settings, NTupleSettings) and settings.gamma != 1:
-            raise ValueError("a table has no discount: --against goes without --gamma")
+            raise ValueError("a table has no discount: `against` goes without `gamma`")
 
     # -- told ------------------------------------------------------------------------------------
 

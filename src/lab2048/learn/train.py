@@ -92,13 +92,13 @@ def checked_limits(cls: type[LearnerSettings], limits: Mapping[str, Any]) -> dic
     """
     given = {name: value for name, value in limits.items() if value is not None}
     if len(given) > 1 or (not given and not is_a_setting(cls)):
-        *others, last = (f"--{name}" for name in limit_names(cls))
+        *others, last = (f"`{name}`" for name in limit_names(cls))
         raise ValueError(f"a training lasts for {', '.join(others)} or {last}")
     for name, value in given.items():
         if name != "minutes":
             given[name] = counted(str(value), cls.counted if name == cls.goal else name)
         elif not 0 < value <= 1e6:
-            raise ValueError(f"--minutes is a number above 0, not {value:g}")
+            raise ValueError(f"`minutes` is a number above 0, not {value:g}")
     return given
 
 

@@ -101,7 +101,7 @@ def pack_network(
     if file.suffix != ".safetensors":
         raise ValueError(f"the name of the file ends in .safetensors, not {file.name[:40]!r}")
     if step is not None and not 0 < step < 1e6:
-        raise ValueError(f"--step is a number above 0, not {step:g}")
+        raise ValueError(f"`step` is a number above 0, not {step:g}")
     if file.resolve().is_relative_to(networks_folder().resolve()):
         raise ValueError(f"{file} is among the networks that learn, and what is packed does not")
     check_target(file, force=force)

@@ -45,7 +45,7 @@ def train_planned(
         with stopping(learner, hear.say) as asked_to_end:
             records = run(learner, goal, folder, measure=measure, hear=hear)
     if asked_to_end:
-        hear.say(f"stopped {learner.where}; --resume goes on from there")
+        hear.say(f"stopped {learner.where}; `resume=True` goes on from there")
         raise KeyboardInterrupt
     exact = None if measure is None else measure.at_end(learner, records)
     return TrainedRun(

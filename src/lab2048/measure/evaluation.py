@@ -204,10 +204,14 @@ class Evaluation(Tabular, Sequence[PlayerResult]):
             with suppress(OSError):
                 journal_path(each.entrant, each.figures["seed"]).unlink(missing_ok=True)
 
-    def save_games(self, path: Path | str) -> int:
-        """Write all games to a file (.jsonl, .parquet). Return the number of games written."""
-        from lab2048.game.record import write_records
+    def save_games(self, path: Path | str, *, force: bool = False) -> int:
+        """Write all games to a file (.jsonl, .parquet). Return the number of games written.
 
+        A file that exists is a `FileExistsError`, unless `force` says to replace it.
+        """
+        from lab2048.game.record import check_file, write_records
+
+        check_file(Path(path), force)
         records = [
             record_of(each.entrant, each.figures["seed"], game)
             for each in self

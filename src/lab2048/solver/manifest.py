@@ -86,7 +86,7 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a finished table whose files are all there, or a `TableError`."""
     manifest = read_manifest(folder)
     if manifest["keep"] != "table":
-        raise TableError(f"only a summary of {folder.name} was kept; solve it with --keep table")
+        raise TableError(f"only a summary of {folder.name} was kept; solve it with `keep=table`")
     check_files(folder, manifest)
     return manifest
 
@@ -99,7 +99,7 @@ def check_identity(folder: Path, found: dict[str, Any], identity: dict[str, Any]
             shown = other if isinstance(other, str) and len(other) < LONG else short(other)
             raise OtherTableError(
                 f"{folder} is the folder of another table: its {name} is {shown}, "
-                f"not {value}; choose another with --out"
+                f"not {value}; choose another with `out`"
             )
 
 

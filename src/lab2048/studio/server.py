@@ -78,7 +78,7 @@ def listen(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         raise ValueError(
-            f"cannot listen at {host}, port {port}: {error.strerror}; --port 0 takes a free one"
+            f"cannot listen at {host}, port {port}: {error.strerror}; `port=0` takes a free one"
         ) from None
     return listening
 

@@ -25,6 +25,7 @@ TITLES = {
     "lab2048.measure": "Measuring",
     "lab2048.data": "Move data",
     "lab2048.learn": "Learning",
+    "lab2048.report": "Pages and pictures",
     "lab2048.cluster": "Clusters",
     "lab2048.studio": "The studio",
     "lab2048.bench": "Speed",

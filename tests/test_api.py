@@ -8,7 +8,9 @@ import importlib.util
 import io
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -225,6 +227,73 @@ def test_reviews_and_games_show_themselves(solved_home):
     assert is_a_table(worst) and len(worst) == 2 and worst[0].regret >= worst[1].regret
     assert worst._repr_html_().count("<svg") == 2
     assert "the &lt;last&gt;" in review._repr_html_() and "<svg" in review._repr_html_()
+
+
+# -- pages and pictures ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_results_are_pages_and_pictures(result, solved_home, tmp_path):
+    """What `--report`, `--plots`, `--html`, `--out` and `--tree` write."""
+    page = lab2048.write_report(result, tmp_path / "page.html")
+    text = page.read_text()
+    assert "greedy" in text and "<svg" in text and f"Made by lab2048 {lab2048.__version__}" in text
+    with pytest.raises(FileExistsError, match="force=True"):
+        lab2048.write_report(result, page)
+    lab2048.write_report([result], page, force=True, command=["evaluate", "<b>"])
+    assert "<pre>lab2048 evaluate &#x27;&lt;b&gt;&#x27;</pre>" in page.read_text()
+    plots = lab2048.write_plots(result, tmp_path / "plots")
+    assert plots and all(path.name.startswith("3x2-") and path.exists() for path in plots)
+    with pytest.raises(FileExistsError):
+        lab2048.write_plots(result, tmp_path / "plots")
+    record = lab2048.Record.of(lab2048.Game(lab2048.Rules(2, 2), seed=1), "me")
+    text = lab2048.write_report(lab2048.review(record), tmp_path / "review.html").read_text()
+    assert "<code>me</code> on 2x2" in text
+    tree = lab2048.write_tree("2x2", tmp_path / "tree.svg")
+    assert tree.read_text().startswith("<svg")
+    with pytest.raises(ValueError, match="3x2 has too many states"):
+        lab2048.write_tree("3x2", tmp_path / "large.svg")
+
+
+@pytest.mark.slow
+def test_a_survey_by_p4_is_a_table_with_a_picture(solved_home, tmp_path):
+    told = []
+    found = lab2048.survey_by_p4("2x2", [0, 0.1, 1], progress=lambda *facts: told.append(facts))
+    assert is_a_table(found) and told[0][0].startswith("2x2-score-p4-0")
+    assert [row["value"] for row in found.rows()] == pytest.approx([68.0, 66.9641494571, 136.0])
+    assert [row["reach_32"] for row in found.rows()] == [
+        each.reach.get(32, 0.0) for each in found.surveys
+    ]
+    (path,) = lab2048.write_plots(found, tmp_path)
+    assert path.name == "p4.png"
+    with pytest.raises(ValueError, match="no p4"):
+        lab2048.survey_by_p4("2x2", [])
+
+
+@pytest.mark.slow
+def test_a_training_is_a_picture(own_home, tmp_path):
+    run = lab2048.train.ntuple("2x2", episodes=300, block=100, out="x")
+    assert lab2048.write_plots(run, tmp_path / "curve.svg") == [tmp_path / "curve.svg"]
+    with pytest.raises(ValueError, match="a picture is"):
+        lab2048.write_plots(run, tmp_path / "curve.txt")
+
+
+@pytest.mark.slow
+def test_a_tour_is_shown_on_one_page(monkeypatch, solved_home, tmp_path):
+    """With players that are quick, on a board that is small."""
+    from lab2048.report import tour as module
+
+    monkeypatch.setattr(module, "SMALL", ("random", "corner", "optimal"))
+    monkeypatch.setattr(module, "LARGE", ("random",))
+    monkeypatch.setattr(module, "compiling", lambda: nullcontext(io.StringIO()))
+    small = lab2048.Problem.of("2x2")
+    monkeypatch.setattr(module, "Problem", SimpleNamespace(of=lambda board: small))
+    seen = []
+    found = lab2048.tour(tmp_path / "tour.html", games=20, on_result=seen.append)
+    assert seen == list(found) and is_a_table(found) and len(found.rows()) == 4
+    assert "random" in found.path.read_text()
+    with pytest.raises(FileExistsError):
+        lab2048.tour(found.path, games=20)
 
 
 # -- boards and tables in a notebook -----------------------------------------------------------

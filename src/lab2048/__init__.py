@@ -67,6 +67,11 @@ if TYPE_CHECKING:
     from lab2048.players.registry import player as player
     from lab2048.players.registry import register_player as register_player
     from lab2048.players.ties import legal_moves as legal_moves
+    from lab2048.report.tour import Tour as Tour
+    from lab2048.report.tour import tour as tour
+    from lab2048.report.writing import write_plots as write_plots
+    from lab2048.report.writing import write_report as write_report
+    from lab2048.report.writing import write_tree as write_tree
     from lab2048.solver.estimate import ClusterEstimate as ClusterEstimate
     from lab2048.solver.estimate import Estimate as Estimate
     from lab2048.solver.estimate import estimate as estimate
@@ -78,6 +83,8 @@ if TYPE_CHECKING:
     from lab2048.solver.problem import Problem as Problem
     from lab2048.solver.survey import Survey as Survey
     from lab2048.solver.survey import survey as survey
+    from lab2048.solver.survey_by_p4 import SurveyByP4 as SurveyByP4
+    from lab2048.solver.survey_by_p4 import survey_by_p4 as survey_by_p4
     from lab2048.solver.table import NotInTableError as NotInTableError
     from lab2048.solver.table import Table as Table
     from lab2048.solver.table_files import TableError as TableError
@@ -167,6 +174,10 @@ _HOMES = {
         "Survey",
         "survey",
     ],
+    "lab2048.solver.survey_by_p4": [
+        "SurveyByP4",
+        "survey_by_p4",
+    ],
     "lab2048.measure.arena": [
         "Match",
         "play_match",
@@ -217,6 +228,15 @@ _HOMES = {
     "lab2048.learn.settings": [
         "LearnerSettings",
         "setting",
+    ],
+    "lab2048.report.writing": [
+        "write_plots",
+        "write_report",
+        "write_tree",
+    ],
+    "lab2048.report.tour": [
+        "Tour",
+        "tour",
     ],
     "lab2048.cluster.workers": [
         "ClusterError",

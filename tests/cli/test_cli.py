@@ -235,9 +235,9 @@ def test_watch_without_a_terminal_prints_the_last_board():
 @pytest.mark.slow
 def test_the_tour_compiles_in_another_process():
     """If that failed nobody would notice: the tour would compile by itself, and take longer."""
-    from lab2048.cli.tour import _compiling
+    from lab2048.report.tour import compiling
 
-    with _compiling() as ahead:
+    with compiling() as ahead:
         assert ahead.readline() == "3x3\n"
 
 

@@ -182,10 +182,10 @@ def test_a_record_says_how_well_it_goes(warm_home, climb, monkeypatch):
 # -- what is refused ---------------------------------------------------------------------------
 
 WRONG = [
-    ({}, "a training lasts for --steps or --minutes"),
-    ({"steps": 3, "minutes": 1}, "a training lasts for --steps or --minutes"),
+    ({}, "a training lasts for `steps` or `minutes`"),
+    ({"steps": 3, "minutes": 1}, "a training lasts for `steps` or `minutes`"),
     ({"steps": 0}, "the number of steps is from 1 to"),
-    ({"minutes": -1}, "--minutes is a number above 0, not -1"),
+    ({"minutes": -1}, "`minutes` is a number above 0, not -1"),
     ({"steps": 3, "size": 20}, "size is a number from 0 to 10, not 20"),
     ({"steps": 3, "size": "x"}, "size is a number from 0 to 10, not 'x'"),
     ({"steps": 3, "speed": 20}, "climb has no setting 'speed'"),

@@ -190,4 +190,4 @@ def test_survey_on_the_command_line(warm_home):
     assert "deviation" in run_command("survey", "2x2", "--p4", "0,0.1").stdout
     error = run_command("survey", "2x2", "--p4", "0,x", code=2).stderr
     assert error == "lab2048: --p4 is a number or several with commas, such as 0,0.1, not 'x'\n"
-    assert "--tree is for 2x2" in run_command("survey", "3x2", "--tree", code=2).stderr
+    assert "too many states for a tree" in run_command("survey", "3x2", "--tree", code=2).stderr

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lab2048.cli.console import new_table, output
+from lab2048.cli.console import new_table, output, show_facts
 from lab2048.cli.options import JsonOption, command_group, in_python
 from lab2048.formatting import duration, size
 
@@ -170,12 +170,8 @@ def show_estimate(
         print(json.dumps({"board": problem.rules.name, "objective": problem.goal, **facts}))
         return
     measured = facts["measured"]
-    print(
-        f"{problem.name}, an estimate from {measured['states']:,} states that were solved here "
-        "just now"
-    )
-    for name, text in _rows(facts, measured["threads"]):
-        print(f"  {name:12} {text}")
+    states = f"{measured['states']:,} states that were solved here just now"
+    show_facts(f"{problem.name}, an estimate from {states}", _rows(facts, measured["threads"]))
 
 
 def _rows(facts: dict[str, Any], threads: int) -> list[tuple[str, str]]:

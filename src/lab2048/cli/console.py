@@ -54,6 +54,22 @@ def new_table(*headings: str, tight: bool = False) -> Table:
     return Table(*headings, box=box.SIMPLE)
 
 
+def number_table(first: str, *others: str) -> Table:
+    """An empty table whose columns are all numbers, set to the right."""
+    grid = new_table()
+    for heading in (first, *others):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    return grid
+
+
+def show_facts(title: str, facts: Sequence[tuple[str, str]]) -> None:
+    """Print a line, and below it a list of names and what there is to say about each."""
+    print(title)
+    width = max(len(name) for name, _ in facts)
+    for name, text in facts:
+        print(f"  {name:{width}}  {text}")
+
+
 def say(text: str) -> None:
     """Print a line of the library on stderr, with its keywords as options."""
     home.say(as_options(text))

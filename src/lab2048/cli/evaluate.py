@@ -155,13 +155,12 @@ def evaluate(  # noqa: PLR0913, PLR0917
 
 def write_pages(result: Evaluation, report: Path | None, plots: Path | None) -> None:
     """Write the page and the pictures that are asked for."""
-    from lab2048.report import evaluation_page
+    from lab2048.report.writing import write_plots, write_report
 
     if report is not None:
-        evaluation_page.write_report(result.details(), report, sys.argv[1:])
-        say(f"wrote {report}")
+        say(f"wrote {write_report(result, report, force=True, command=sys.argv[1:])}")
     if plots is not None:
-        for path in evaluation_page.write_plots(result.details(), plots):
+        for path in write_plots(result, plots, force=True):
             say(f"wrote {path}")
 
 
@@ -184,7 +183,9 @@ def check_targets(
     if report is not None:
         check_target(report, force=force)
     if plots is not None:
-        check_target(plots, files=[f"{rules.name}-*.svg"], force=force)
+        from lab2048.report.writing import evaluation_plots
+
+        check_target(plots, files=evaluation_plots(rules), force=force)
 
 
 def table_for(rules: Rules, name: str | None) -> Table | None:

@@ -121,10 +121,9 @@ def review(
         except RecordError as error:
             raise ValueError(f"{path}, game {game}: {error}") from None
     if page is not None:
-        from lab2048.report.review_page import write_review
+        from lab2048.report.writing import write_report
 
-        write_review(record, found, page, sys.argv[1:])
-        say(f"wrote {page}")
+        say(f"wrote {write_report(found, page, force=True, command=sys.argv[1:])}")
     if as_json:
         print(found.to_json(), end="")
     else:

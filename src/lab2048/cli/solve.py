@@ -16,7 +16,7 @@ import typer
 
 from lab2048.cli import completion
 from lab2048.cli.cluster import SharedOption, executor_on, on_team, show_estimate, team_at
-from lab2048.cli.console import facts_bar
+from lab2048.cli.console import facts_bar, show_facts
 from lab2048.cli.options import (
     ClusterOption,
     FourOption,
@@ -235,7 +235,7 @@ def print_solved(found: dict[str, Any]) -> None:
     """A finished solve, for people."""
     value = found["value"]
     words = [found["board"], f"p4 {found['p4']:g}", found["objective"]]
-    print(", ".join(words + discount_text(found["gamma"])))
+    title = ", ".join(words + discount_text(found["gamma"]))
     rows = [
         ("states", f"{found['states']:,} ({found['terminals']:,} of them terminal)"),
         ("afterstates", f"{found['afterstates']:,}"),
@@ -259,8 +259,7 @@ def print_solved(found: dict[str, Any]) -> None:
     rows.append(
         ("table", f"{found['table']} ({kept if found['keep'] == 'table' else 'only a summary'})")
     )
-    for name, text in rows:
-        print(f"  {name:12} {text}")
+    show_facts(title, rows)
 
 
 def kinds(value: dict[str, float | None]) -> str:

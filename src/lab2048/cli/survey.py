@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lab2048.cli.console import check_target, counting_bar
+from lab2048.cli.console import (
+    check_target,
+    counting_bar,
+    number_table,
+    output,
+    progress_bar,
+    show_facts,
+)
 from lab2048.cli.options import ForceOption, GammaOption, JsonOption, ThreadsOption, in_python
 from lab2048.cli.solve import SizeArgument, kinds, solved
 from lab2048.formatting import number, percent
@@ -17,9 +24,10 @@ from lab2048.game.notation import parse_number
 from lab2048.solver.objective import discount_text
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from lab2048.solver.problem import Problem
-    from lab2048.solver.survey import Survey
-    from lab2048.solver.table import Table
+    from lab2048.solver.survey import ByMove, Survey
 
 app = typer.Typer()
 
@@ -80,28 +88,24 @@ def _chance(text: str) -> float:
 
 def _draw_tree(problem: Problem, folder: Path, as_json: bool) -> None:
     """Save the drawing of a whole game."""
-    from lab2048.home import write_atomically
-    from lab2048.report.game_tree import MOST_STATES, draw_tree
-    from lab2048.solver.estimate import estimate
+    from lab2048.report.writing import write_tree
 
-    if estimate(problem, "float64", 1).states > MOST_STATES:
-        raise ValueError(f"{problem.rules.name} has too many states to be drawn; --tree is for 2x2")
-    with solved(problem) as table:
-        drawing = draw_tree(table)
-    path = folder / TREE[0]
-    write_atomically(path, drawing)
+    path = write_tree(problem, folder / TREE[0], force=True)
     print(json.dumps({"tree": str(path)}) if as_json else f"saved {path}")
 
 
 def _survey_one(problem: Problem, folder: Path, threads: int | None, as_json: bool) -> None:
     """Print a survey and save its pictures."""
     from lab2048.measure.archive import keep_survey
-    from lab2048.report.survey_plots import plot_survey
+    from lab2048.report.writing import write_plots
+    from lab2048.solver.survey import prepare, survey
 
     with solved(problem, threads) as table:
-        found = _surveyed(table, threads)
+        prepare(table)
+        with counting_bar(f"survey of {table.path.name}", table.states) as progress:
+            found = survey(table, threads=threads, progress=progress)
     keep_survey(found.as_json(), problem.name, folder)
-    pictures = plot_survey(found, folder)
+    pictures = write_plots(found, folder, force=True)
     if as_json:
         print(json.dumps({**found.as_json(), "pictures": [str(path) for path in pictures]}))
         return
@@ -109,52 +113,54 @@ def _survey_one(problem: Problem, folder: Path, threads: int | None, as_json: bo
     print(f"saved {', '.join(path.name for path in pictures)} and survey.json in {folder}")
 
 
-def _surveyed(table: Table, threads: int | None, by_move: bool = True) -> Survey:
-    """A survey with its progress on stderr."""
-    from lab2048.solver.survey import prepare, survey
-
-    prepare(table)
-    with counting_bar(f"survey of {table.path.name}", table.states) as progress:
-        return survey(table, threads=threads, by_move=by_move, progress=progress)
-
-
 def _print_survey(found: Survey) -> None:
     """A survey, for people."""
-    value, states = found.value, sum(found.by_age.states)
+    states = sum(found.by_age.states)
     gamma = found.problem["gamma"]
     words = [found.problem["board"], f"p4 {found.problem['p4']:g}", *discount_text(gamma)]
-    print(f"Optimal play on {', '.join(words)}, exactly")
-    rows = [
-        (
-            "score",
-            f"{found.score['mean']:,.2f} on average, deviation {found.score['deviation']:,.2f}",
-        ),
-        (
-            "moves",
-            f"{found.moves['mean']:,.2f} on average, deviation {found.moves['deviation']:,.2f}",
-        ),
-        ("states", f"{states:,}, {found.visited_states:,} of them visited by optimal play"),
-        ("value", _value_words(value, discounted=gamma != 1)),
-    ]
-    for name, text in rows:
-        print(f"  {name:12} {text}")
-    print()
-    print("      tile     reached   largest at the end")
+    show_facts(
+        f"Optimal play on {', '.join(words)}, exactly",
+        [
+            ("score", _spread(found.score)),
+            ("moves", _spread(found.moves)),
+            ("states", f"{states:,}, {found.visited_states:,} of them visited by optimal play"),
+            ("value", _value_words(found.value, discounted=gamma != 1)),
+        ],
+    )
+    tiles = number_table("tile", "reached", "largest at the end")
     for tile, chance in found.reach.items():
-        print(f"  {tile:8,}  {percent(chance)}   {percent(found.final_tile.get(tile, 0.0))}")
-    print()
-    moves, last = found.by_move, len(found.by_move.visits)
-    how = "exact" if moves.games is None else f"from {moves.games:,} games"
-    print(f"      move         gap      margin   over before  (means over visits, {how})")
+        tiles.add_row(f"{tile:,}", _share(chance), _share(found.final_tile.get(tile, 0.0)))
+    output().print(tiles)
+    _print_moves(found.by_move)
+
+
+def _print_moves(moves: ByMove) -> None:
+    """An eighth, a quarter, ... of the longest game: how much there is to choose."""
+    last = len(moves.visits)
+    grid = number_table("move", "gap", "margin", "over before")
     ended, steps = 0.0, [last * n // 8 for n in range(1, 9)]
     for index in range(last):
         ended += moves.ends[index]
         if index + 1 in steps:
-            means = [moves.gap[index], moves.margin[index]]
-            shown = "".join(f"  {'-' if m is None else format(m, ',.2f'):>10}" for m in means)
-            print(f"  {index + 1:8,}{shown}     {percent(min(1.0, ended))}")
+            means = (
+                "-" if m is None else f"{m:,.2f}" for m in (moves.gap[index], moves.margin[index])
+            )
+            grid.add_row(f"{index + 1:,}", *means, _share(min(1.0, ended)))
+    output().print(grid)
+    how = "exact" if moves.games is None else f"from {moves.games:,} games"
+    print(f"Figures by move are means over visits, {how}.")
     print("The gap is the best move's q less the worst's, the margin the best's less the second's.")
     print("Moves that are equally good share a state's visits evenly.")
+
+
+def _spread(figure: dict[str, float]) -> str:
+    """A mean and its deviation."""
+    return f"{figure['mean']:,.2f} on average, deviation {figure['deviation']:,.2f}"
+
+
+def _share(chance: float) -> str:
+    """A chance with all the digits that tell something."""
+    return percent(chance).strip()
 
 
 def _value_words(value: dict[str, float | None], discounted: bool) -> str:
@@ -165,32 +171,34 @@ def _value_words(value: dict[str, float | None], discounted: bool) -> str:
 
 def _sweep(problems: list[Problem], folder: Path, threads: int | None, as_json: bool) -> None:
     """Print how things depend on p4, and save the picture."""
-    from lab2048.home import write_atomically
-    from lab2048.report.survey_plots import plot_sweep
+    from lab2048.report.writing import write_plots
+    from lab2048.solver.survey_by_p4 import survey_by_p4
 
-    rows: list[dict[str, Any]] = []
     for problem in problems:
-        with solved(problem, threads) as table:
-            found = _surveyed(table, threads, by_move=False)
-        rows.append(
-            {
-                "p4": problem.rules.p4,
-                "value": found.value["start"],
-                "mean": found.score["mean"],
-                "deviation": found.score["deviation"],
-                "reach": found.reach,
-            }
-        )
-    write_atomically(folder / SWEEP[0], json.dumps(rows) + "\n")
-    title = ", ".join([problems[0].rules.name, *discount_text(problems[0].gamma, "gamma = {:g}")])
-    path = plot_sweep(rows, title, folder / SWEEP[1])
+        solved(problem, threads).close()
+    with progress_bar(parts=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def move_on(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(f"survey of {name}", total=total)
+            bar.update(tasks[name], completed=done)
+
+        chances = [problem.rules.p4 for problem in problems]
+        found = survey_by_p4(
+            problems[0].rules.name, chances, gamma=problems[0].gamma, threads=threads,
+            progress=move_on,
+        )  # fmt: skip
+    found.to_json(folder / SWEEP[0])
+    (path,) = write_plots(found, folder, force=True)
     if as_json:
-        print(json.dumps({"rows": rows, "pictures": [str(path)]}))
+        print(json.dumps({"rows": found.as_json(), "pictures": [str(path)]}))
         return
-    tiles = sorted({tile for row in rows for tile in row["reach"]})[-5:]
-    print("    p4       value       score   deviation  " + "".join(f"{t:>11}" for t in tiles))
-    for row in rows:
-        numbers = "".join(f"  {row[name]:10,.2f}" for name in ("value", "mean", "deviation"))
-        reach = "".join(f"  {percent(row['reach'].get(tile, 0.0))}" for tile in tiles)
-        print(f"  {row['p4']:4g}{numbers}  {reach}")
+    tiles = found.tiles[-5:]
+    grid = number_table("p4", "value", "score", "deviation", *(f"{tile:,}" for tile in tiles))
+    for row in found.as_json():
+        numbers = (f"{row[name]:,.2f}" for name in ("value", "mean", "deviation"))
+        reach = (_share(row["reach"].get(tile, 0.0)) for tile in tiles)
+        grid.add_row(f"{row['p4']:g}", *numbers, *reach)
+    output().print(grid)
     print(f"saved {path} and sweep.json")

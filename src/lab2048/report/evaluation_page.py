@@ -65,7 +65,7 @@ code {{ font-size: .92em; }}
 </style>
 <h1>{title}</h1>
 {body}
-<footer><p>Made by lab2048 {version} on {date} with</p><pre>{command}</pre></footer>
+<footer>{made}</footer>
 </html>
 """
 
@@ -86,13 +86,12 @@ def write_report(results: Sequence[Result], path: Path, arguments: Sequence[str]
 
 
 def page_facts(title: str, arguments: Sequence[str]) -> dict[str, str]:
-    """What a page says about itself."""
-    return {
-        "title": html.escape(title),
-        "version": lab2048.__version__,
-        "date": datetime.now().strftime("%Y-%m-%d"),
-        "command": html.escape(shlex.join(["lab2048", *arguments])),
-    }
+    """What a page says about itself; the arguments are those of the command that made it."""
+    made = f"Made by lab2048 {lab2048.__version__} on {datetime.now():%Y-%m-%d}"
+    if arguments:
+        command = html.escape(shlex.join(["lab2048", *arguments]))
+        made = f"<p>{made} with</p><pre>{command}</pre>"
+    return {"title": html.escape(title), "made": made if arguments else f"<p>{made}</p>"}
 
 
 def write_plots(results: Sequence[Result], folder: Path) -> list[Path]:

@@ -42,7 +42,7 @@ FIRST_AGES_4X3 = [
 SHAPES = [(2, 2)] if WITH_JIT else [(2, 2), (3, 2), (3, 3)]
 LARGER = [
     pytest.param(*shape, marks=pytest.mark.slow)
-    for shape in ((3, 2), (3, 3), (2, 5), (5, 2), (2, 6), (3, 4))
+    for shape in ((3, 2), (3, 3), (5, 2), (2, 6), (4, 3))
     if WITH_JIT
 ]
 
@@ -286,27 +286,24 @@ def test_the_worst_case_is_exact(tmp_path):
 
 @needs_jit
 @pytest.mark.slow
-def test_3x2_agrees_with_the_naive_game(tmp_path):
+def test_3x2_agrees_with_the_naive_game(made):
     graph = naive.game_graph(3, 2, Fraction(1, 10))
     assert len(graph) == 85_844
     boards = [Board.parse([list(row) for row in state]) for state in graph]
     packed = np.array([board.packed for board in boards], np.uint64)
-    for gamma in (1.0, 0.95):
-        _, table = solved(tmp_path / str(gamma), "3x2", gamma=gamma)
-        swept = naive.swept_scores(graph, gamma)
-        values = [swept[state] for state in graph]
-        with table:
-            np.testing.assert_allclose(table.probe_many(packed).value, values, rtol=1e-9)
-            for board, value in list(zip(boards, values, strict=True))[::1000]:
-                assert table.value(board) == pytest.approx(value)
+    swept = naive.swept_scores(graph, 1.0)
+    values = [swept[state] for state in graph]
+    with open_table(made) as table:
+        np.testing.assert_allclose(table.probe_many(packed).value, values, rtol=1e-9)
+        for board, value in list(zip(boards, values, strict=True))[::1000]:
+            assert table.value(board) == pytest.approx(value)
 
 
 @needs_jit
 @pytest.mark.slow
-def test_transposed_boards_have_the_same_values(tmp_path):
-    _, tall = solved(tmp_path / "tall", "3x2")
+def test_transposed_boards_have_the_same_values(made, tmp_path):
     _, wide = solved(tmp_path / "wide", "2x3")
-    with tall, wide:
+    with open_table(made) as tall, wide:
         assert tall.states == wide.states
         assert tall.start_value == pytest.approx(wide.start_value, rel=1e-13)
         for _, keys, values in tall.layers():

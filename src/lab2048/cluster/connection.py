@@ -14,7 +14,7 @@ from lab2048.tabular import Tabular
 if TYPE_CHECKING:
     from lab2048.cluster.executor import RayExecutor
     from lab2048.engine.arrays import Floats, Words
-    from lab2048.measure.arena import Played
+    from lab2048.measure.journal import Played
     from lab2048.players.player import Player
     from lab2048.solver.problem import Problem
     from lab2048.solver.threads import WorkerThreads

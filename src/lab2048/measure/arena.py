@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from itertools import islice
 from operator import length_hint
 from pathlib import Path

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab2048.game import Rules
+from lab2048.solver.objective import discount_text
 from lab2048.solver.problem import Problem
 from lab2048.solver.survey import Survey, survey
 from lab2048.solver.tables import solve
@@ -36,7 +37,7 @@ class SurveyByP4(Tabular):
     @property
     def title(self) -> str:
         """The board, and the discount if there is one."""
-        return self.board + (f", gamma = {self.gamma:g}" if self.gamma != 1 else "")
+        return ", ".join([self.board, *discount_text(self.gamma, "gamma = {:g}")])
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return for each p4 the value of a start, the score, and the chance of each tile."""

@@ -333,13 +333,11 @@ def step_kernel(rows: int, cols: int) -> Step:
     return step
 
 
-@inline("void(uint64[:, ::1], int64, uint64, uint64[::1], int64, int64)")
-def begin_board(state: Words, j: int, key: U, four: Words, rows: int, cols: int) -> None:
-    """Put the start of the game `key` into a column of `state`: see `step`."""
+@inline("UniTuple(uint64, 3)(uint64, uint64[::1], int64, int64)")
+def first_state(key: U, four: Words, rows: int, cols: int) -> tuple[U, U, U]:
+    """The start of the game `key` as `step` has it: the board, its word, its legal moves."""
     board, _ = start_board(key, four, rows, cols)
-    state[0, j] = board
-    state[1, j] = word_after_start(key)
-    state[2, j] = legal(board, rows, cols)
+    return board, word_after_start(key), legal(board, rows, cols)
 
 
 @kernel("void(uint64[:, ::1], boolean[::1], uint64[::1], uint64[::1], uint64[::1], int64, int64)")
@@ -355,7 +353,8 @@ def restart(
     """Begin game `games[j]` of `seeds[j]` on every board asked for."""
     for j in range(which.size):
         if which[j]:
-            begin_board(state, j, game_key(seeds[j], games[j]), four, rows, cols)
+            key = game_key(seeds[j], games[j])
+            state[0, j], state[1, j], state[2, j] = first_state(key, four, rows, cols)
 
 
 @kernel("void(int64[::1], int64[:, ::1], float64[::1], boolean[::1])")
@@ -393,7 +392,7 @@ def begin_games(state: Words, seed: U, games: Words, four: Words, rows: int, col
     """Begin games of a seed: boards, words of spawns, legal moves, and the player's own words."""
     for j in range(len(games)):
         key = game_key(seed, games[j])
-        begin_board(state, j, key, four, rows, cols)
+        state[0, j], state[1, j], state[2, j] = first_state(key, four, rows, cols)
         state[3, j] = mix(key ^ PLAYER)
 
 

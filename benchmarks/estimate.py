@@ -12,10 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from lab2048.solver.estimate import measured_rates, sizes_of
+from lab2048.solver.estimate import measured_rates
 from lab2048.solver.executor import ThreadExecutor
 from lab2048.solver.job import make_table
 from lab2048.solver.problem import Problem
+from lab2048.solver.table_size import sizes_of
 from lab2048.solver.threads import WorkerThreads
 from lab2048.solver.trial import solve_first_ages
 

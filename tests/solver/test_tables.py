@@ -131,7 +131,7 @@ def test_a_folder_that_is_named_says_what_it_lacks(own_home, here):
 @pytest.fixture
 def full_disk(monkeypatch):
     """A disk with 1,000 bytes left."""
-    monkeypatch.setattr("lab2048.solver.estimate.free_space", lambda folder: 1000)
+    monkeypatch.setattr("lab2048.solver.table_size.free_space", lambda folder: 1000)
 
 
 def test_a_table_too_large_for_the_disk_is_not_begun(tmp_path, own_home, full_disk):

@@ -136,7 +136,8 @@ def on_team(
 
     The rate is that of so many threads here.
     """
-    from lab2048.solver.estimate import cluster_estimate, sizes_of
+    from lab2048.solver.estimate import cluster_estimate
+    from lab2048.solver.table_size import sizes_of
 
     if team is None:
         return None

@@ -175,8 +175,9 @@ def _announce(
     team: Team | None,
 ) -> int | None:
     """Print what a solve will need; the number of states, if it is known."""
-    from lab2048.solver.estimate import check_room, compile_seconds, estimate, rate_here
+    from lab2048.solver.estimate import compile_seconds, estimate, rate_here
     from lab2048.solver.table_files import PROGRESS
+    from lab2048.solver.table_size import check_room
 
     rate = rate_here(problem, threads)
     compiling = compile_seconds(problem)

@@ -24,7 +24,6 @@ from lab2048.game import Board
 from lab2048.game.notation import checked_threads, short
 from lab2048.home import locked
 from lab2048.solver.enumeration import Mover
-from lab2048.solver.estimate import check_room
 from lab2048.solver.executor import (
     Executor,
     Layers,
@@ -58,6 +57,7 @@ from lab2048.solver.table_files import (
     sync,
     write_json,
 )
+from lab2048.solver.table_size import check_room
 from lab2048.solver.table_writer import (
     AHEAD,
     HARDLY_BEGUN,

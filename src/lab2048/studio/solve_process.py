@@ -35,9 +35,9 @@ def main(arguments: list[str]) -> int:
 
 def make_tables(problems: list[Problem]) -> None:
     """Solve problems, one after the other."""
-    from lab2048.solver.estimate import sizes_of
     from lab2048.solver.executor import Step
     from lab2048.solver.job import make_table
+    from lab2048.solver.table_size import sizes_of
 
     tell = teller()
     for number, problem in enumerate(problems):

@@ -429,7 +429,7 @@ def test_blocks_and_goals():
 def test_a_curve_is_the_mean_of_its_runs_where_all_have_one():
     logs = [[{"games": g, "mean": m * g} for g in (10, 20)] for m in (1, 2)]
     logs[0].append({"games": 30, "mean": 1.0})
-    assert [(p.games, p.mean) for p in curve(logs)] == [(10, 15.0), (20, 30.0)]
+    assert [(p.count, p.mean) for p in curve(logs)] == [(10, 15.0), (20, 30.0)]
     assert curve(logs)[0].half == pytest.approx(63.53102)  # 12.7062 * 10 / 2
 
 

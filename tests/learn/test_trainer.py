@@ -19,7 +19,8 @@ import pytest
 import lab2048 as lab
 from lab2048.learn import distance, registry, resume, trainer
 from lab2048.learn.algorithm import DivergedError, Goal
-from lab2048.learn.checkpoint import read_log
+from lab2048.learn.checkpoint import Logs, read_log
+from lab2048.learn.curve import curve, measured
 from lab2048.learn.distance import exact_at_end, exact_at_records
 from lab2048.learn.network_files import FILE, network_folder, read_facts
 from lab2048.learn.ntuple_settings import NTupleSettings
@@ -105,7 +106,7 @@ def test_several_runs_have_intervals_and_go_on(warm_home, climb):
     assert [run.settings.seed for run in runs] == [5, 6, 7] and runs.exact
     points = runs.curve()
     last = [run.log[-1]["exact"]["mean"] for run in runs]
-    assert points[-1].games == 20 and points[-1].mean == pytest.approx(np.mean(last))
+    assert points[-1].count == 20 and points[-1].mean == pytest.approx(np.mean(last))
     assert points[-1].half > 0 and runs.rows()[-1]["ci95_half"] == points[-1].half
     assert [each["name"] for each in json.loads(runs.to_json())] == ["r-1", "r-2", "r-3"]
     (runs[2].path / FILE).unlink()
@@ -317,6 +318,30 @@ def test_what_was_judged_by_games_is_measured_exactly_at_the_end(monkeypatch):
     monkeypatch.setattr(Climb, "exact_records", "all")
     assert measure.record(learner) == {"exact": {"mean": 7.0}} and measure.seconds > 0
     assert measure.at_end(learner, [{"steps": 0, "exact": {"mean": 8.0}}]) == {"mean": 8.0}
+
+
+def test_a_curve_is_of_the_best_that_was_measured():
+    judged = [{"steps": n, "loss": 1.0, "judged": {"mean": 10.0 * n}} for n in (1, 2)]
+    exact = [{"steps": 2, "loss": 1.0, "exact": {"mean": 7.0}, "judged": {"mean": 8.0}}]
+    assert measured([judged]) == "judged" and measured([exact]) == "exact"
+    assert measured([judged, exact]) == "judged" and measured([[{"loss": 1.0}]]) == ""
+    assert [(p.count, p.mean) for p in curve([judged], "steps")] == [(1, 10.0), (2, 20.0)]
+    assert [(p.count, p.mean) for p in curve([judged, exact], "steps")] == [(2, 14.0)]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(ImportError("no"), []), (TypeError("odd protobuf"), ["odd protobuf"])]
+)
+def test_tensorboard_that_does_not_work_is_told(tmp_path, monkeypatch, error, said):
+    class Broken:
+        def __getattr__(self, name):
+            raise error
+
+    monkeypatch.setitem(sys.modules, "lab2048.learn.tensorboard", Broken())
+    heard = []
+    Logs(tmp_path, 0, heard.append).add({"games": 1, "mean": 2.0})
+    assert len(heard) == len(said) and all(map(str.__contains__, heard, said))
+    assert read_log(tmp_path, 1) == [{"games": 1, "mean": 2.0}]
 
 
 # -- what is imported --------------------------------------------------------------------------

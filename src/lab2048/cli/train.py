@@ -276,10 +276,10 @@ def show_curve(runs: TrainedRuns) -> None:
     grid = new_table()
     scores = "mean score" if all("mean" in each for each in runs[0].log) else "loss"
     counted = runs[0].settings.counted
-    for heading in (counted, "exact mean" if runs.exact else scores, "+/-"):
+    for heading in (counted, f"{runs.measured} mean" if runs.measured else scores, "+/-"):
         grid.add_column(heading, justify="right")
-    digits = 1 if scores == "mean score" else 4
+    digits = 1 if runs.measured or scores == "mean score" else 4
     for point in runs.curve():
-        grid.add_row(f"{point.games:,}", f"{point.mean:,.{digits}f}", f"{point.half:,.{digits}f}")
+        grid.add_row(f"{point.count:,}", f"{point.mean:,.{digits}f}", f"{point.half:,.{digits}f}")
     console.print(grid)
     console.print(f"{len(runs)} trainings; +/-: 95% across them")

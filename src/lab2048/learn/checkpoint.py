@@ -38,12 +38,19 @@ class Logs:
         self.records = read_log(folder, done, counted)
         self._guard(self._rewrite)
         self._board: Any = None
-        with suppress(Exception):  # it is not there, or does not fit what is
+        self._guard(self._open_board, folder / "tensorboard", done, counted)
+
+    def _open_board(self, folder: Path, done: int, counted: str) -> None:
+        """Begin to write what TensorBoard reads, if that is installed."""
+        try:
             from lab2048.learn.tensorboard import Writer
 
-            self._guard(
-                lambda: setattr(self, "_board", Writer(folder / "tensorboard", done, counted))
-            )
+            self._board = Writer(folder, done, counted)
+        except (ImportError, OSError) as error:
+            if isinstance(error, OSError):
+                raise
+        except Exception as error:  # such as a protobuf that does not fit
+            self._say(f"TensorBoard does not work here, there are no curves for it: {error}")
 
     def add(self, record: Record) -> None:
         """Write a record."""
@@ -100,9 +107,27 @@ def read_log(folder: Path, done: int, counted: str = "games") -> list[Record]:
 def is_whole(record: Record) -> bool:
     """Whether a record has what curves are drawn of."""
     drawn = [record["mean"] if "mean" in record else record["loss"]]
-    if "exact" in record:
-        drawn.append(record["exact"]["mean"])
+    drawn += [record[name]["mean"] for name in ("exact", "judged") if name in record]
     return all(isinstance(each, int | float) and math.isfinite(each) for each in drawn)
+
+
+def flat(record: Record, separator: str = ".", deep: bool = False) -> dict[str, Any]:
+    """Return the numbers and texts of a record, and the numbers of those inside it.
+
+    These have names such as `exact.mean`; `deep` ones may be inside several.
+
+    >>> flat({"phase": "tc", "exact": {"mean": 60.5, "reach": {"8": 0.9}}})
+    {'phase': 'tc', 'exact.mean': 60.5}
+    """
+    found: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, dict):
+            inside = flat(value, separator, deep) if deep else value
+            numbers = {key: each for key, each in inside.items() if isinstance(each, int | float)}
+            found |= {f"{name}{separator}{key}": each for key, each in numbers.items()}
+        elif isinstance(value, int | float | str):
+            found[name] = value
+    return found
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from lab2048.learn.checkpoint import Record
-from lab2048.learn.curve import Point, are_exact, curve
+from lab2048.learn.checkpoint import Record, flat
+from lab2048.learn.curve import Point, curve, measured
 from lab2048.learn.settings import Facts, LearnerSettings
 from lab2048.tabular import Tabular
 
@@ -79,7 +79,7 @@ class TrainedRuns(Tabular, Sequence[TrainedRun]):
 
     >>> import lab2048
     >>> runs = lab2048.train.ntuple("2x2", episodes=2000, block=1000, runs=3, out="several")
-    >>> [run.name for run in runs], [point.games for point in runs.curve()]
+    >>> [run.name for run in runs], [point.count for point in runs.curve()]
     (['several-1', 'several-2', 'several-3'], [1000, 2000])
     """
 
@@ -101,7 +101,12 @@ class TrainedRuns(Tabular, Sequence[TrainedRun]):
     @property
     def exact(self) -> bool:
         """Whether its curve is of exact mean scores."""
-        return are_exact([run.log for run in self.runs])
+        return self.measured == "exact"
+
+    @property
+    def measured(self) -> str:
+        """What its curve is of: `exact` mean scores, `judged` ones, or `""` for those of games."""
+        return measured([run.log for run in self.runs])
 
     def curve(self) -> list[Point]:
         """Return the mean across the runs with half its 95% interval, where all have a record."""
@@ -115,19 +120,7 @@ class TrainedRuns(Tabular, Sequence[TrainedRun]):
         """Return the points of the curve."""
         counted = self.runs[0].settings.counted
         points = self.curve()
-        return [{counted: p.games, "mean": p.mean, "ci95_half": p.half} for p in points]
-
-
-def flat(record: Record) -> dict[str, Any]:
-    """Return the plain values of a record and of those inside it, by names such as `exact.mean`."""
-    found: dict[str, Any] = {}
-    for name, value in record.items():
-        if isinstance(value, dict):
-            inside = {f"{name}.{key}": each for key, each in value.items()}
-            found |= {key: each for key, each in inside.items() if isinstance(each, int | float)}
-        elif isinstance(value, int | float | str):
-            found[name] = value
-    return found
+        return [{counted: p.count, "mean": p.mean, "ci95_half": p.half} for p in points]
 
 
 def level(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ from tensorboard.summary.writer.record_writer import (  # type: ignore[import-un
     RecordWriter,
 )
 
+from lab2048.learn.checkpoint import flat
+
 
 class Writer:
     """Writes the numbers of records, by games or what else is counted.
@@ -43,9 +45,9 @@ class Writer:
     def add(self, record: dict[str, Any]) -> None:
         """Write all numbers of a record."""
         values = [
-            Summary.Value(tag=tag, simple_value=value)
-            for tag, value in flat(record).items()
-            if tag != self._counted
+            Summary.Value(tag=tag, simple_value=float(value))
+            for tag, value in flat(record, "/", deep=True).items()
+            if tag != self._counted and not isinstance(value, str)
         ]
         step = record[self._counted]
         event = Event(wall_time=time.time(), step=step, summary=Summary(value=values))
@@ -54,14 +56,3 @@ class Writer:
     def close(self) -> None:
         """Nothing more will be written."""
         self._file.close()
-
-
-def flat(record: dict[str, Any], prefix: str = "") -> dict[str, float]:
-    """The numbers of a record and of those inside it, by their names."""
-    found: dict[str, float] = {}
-    for name, value in record.items():
-        if isinstance(value, dict):
-            found |= flat(value, f"{prefix}{name}/")
-        elif isinstance(value, int | float):
-            found[prefix + name] = float(value)
-    return found

@@ -11,11 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lab2048.learn.checkpoint import Record
-from lab2048.learn.curve import are_exact, curve
+from lab2048.learn.curve import curve, measured
 from lab2048.learn.registry import find_learner
 
 if TYPE_CHECKING:
     from lab2048.learn.result import TrainedRuns
+
+
+SCORES = {
+    "exact": "exact mean score",
+    "judged": "mean score by judged games",
+    "": "mean score of the last block",
+}
+"""What is at the axis of scores, by what was measured."""
 
 
 def plot_runs(runs: TrainedRuns, path: Path) -> None:
@@ -82,7 +90,7 @@ def plot_curves(
         raise ValueError("there is no curve to draw: no block of games is in the log of every run")
     with picture(path) as (axes,):
         for number, (name, points) in enumerate(curves.items()):
-            games, mean = [p.games for p in points], np.array([p.mean for p in points])
+            games, mean = [p.count for p in points], np.array([p.mean for p in points])
             half = np.nan_to_num(np.array([p.half for p in points]))
             draw_band(axes, games, mean - half, mean + half, number)
             axes.plot(games, mean, label=name, **line_style(number))
@@ -90,8 +98,8 @@ def plot_curves(
         axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
         draw_perfect(axes, perfect)
         axes.set_xlabel(f"{counted} of training")
-        exact = all(map(are_exact, methods.values()))
-        axes.set_ylabel("exact mean score" if exact else "mean score of the last block")
+        kinds = {measured(runs) for runs in methods.values()}
+        axes.set_ylabel(SCORES[kinds.pop() if len(kinds) == 1 else ""])
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 

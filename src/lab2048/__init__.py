@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from lab2048.game.record import read_records as read_records
     from lab2048.game.record import write_records as write_records
     from lab2048.learn import train as train
-    from lab2048.learn.algorithm import Learner as Learner
+    from lab2048.learn.learner import Learner as Learner
     from lab2048.learn.registry import register_learner as register_learner
     from lab2048.learn.result import TrainedRun as TrainedRun
     from lab2048.learn.result import TrainedRuns as TrainedRuns
@@ -222,7 +222,7 @@ _HOMES = {
     "lab2048.learn.registry": [
         "register_learner",
     ],
-    "lab2048.learn.algorithm": [
+    "lab2048.learn.learner": [
         "Learner",
     ],
     "lab2048.learn.settings": [

@@ -13,8 +13,8 @@ from torch import nn
 
 import lab2048 as lab
 from lab2048.learn import registry
-from lab2048.learn.algorithm import GAME, Learner
 from lab2048.learn.gradient import NetworkWithAdam, inputs
+from lab2048.learn.learner import GAME, Learner
 from lab2048.learn.network_files import FILE
 from lab2048.learn.neural import NeuralLearner
 from lab2048.learn.neural_settings import NeuralSettings

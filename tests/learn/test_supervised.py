@@ -16,9 +16,9 @@ from lab2048.data.move_rows import Moves
 from lab2048.engine.packed import ON_IMAGE
 from lab2048.game import Board, Direction, Rules, direction_on_image
 from lab2048.learn import neural_players as neural
-from lab2048.learn.algorithm import Goal
 from lab2048.learn.encoding import images, ranks, upright
 from lab2048.learn.gradient import asked, parameters, pick_device, soft_loss
+from lab2048.learn.learner import Goal
 from lab2048.learn.network_files import FILE, network_folder, read_facts, write_tensors
 from lab2048.learn.neural_players import Loaded, Supervised, count_votes
 from lab2048.learn.registry import find_learner

@@ -7,8 +7,8 @@ import pytest
 
 from lab2048.engine.slides import lines
 from lab2048.game import Board, Game, Rules
-from lab2048.learn.algorithm import Goal
 from lab2048.learn.curve import curve
+from lab2048.learn.learner import Goal
 from lab2048.learn.ntuple import (
     Network,
     blocks,

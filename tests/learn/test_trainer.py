@@ -18,10 +18,10 @@ import pytest
 
 import lab2048 as lab
 from lab2048.learn import distance, registry, resume, trainer
-from lab2048.learn.algorithm import DivergedError, Goal
 from lab2048.learn.checkpoint import Logs, read_log
 from lab2048.learn.curve import curve, measured
 from lab2048.learn.distance import exact_at_end, exact_at_records
+from lab2048.learn.learner import DivergedError, Goal
 from lab2048.learn.network_files import FILE, network_folder, read_facts
 from lab2048.learn.ntuple_settings import NTupleSettings
 from lab2048.learn.settings import help_of, option_fields

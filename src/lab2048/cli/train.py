@@ -26,7 +26,7 @@ from lab2048.cli.options import (
 from lab2048.learn.registry import Registered, find_learner, imported, is_learner, learners
 
 if TYPE_CHECKING:
-    from lab2048.learn.algorithm import Learner
+    from lab2048.learn.learner import Learner
     from lab2048.learn.result import TrainedRun, TrainedRuns
     from lab2048.learn.resume import Hearing, Make
     from lab2048.learn.settings import LearnerSettings

@@ -1,6 +1,6 @@
 """Learning: one trainer, one readable file per algorithm, networks and the players that use them.
 
-`lab2048.train` is the module `train` of this package. Read `settings` and `algorithm` for what a
+`lab2048.train` is the module `train` of this package. Read `settings` and `learner` for what a
 learner is, `trainer` for what all of them have in common, and `td`, `supervised` or `zero` for one.
 """
 

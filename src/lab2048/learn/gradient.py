@@ -16,8 +16,8 @@ from torch.nn import functional as F  # noqa: N812
 
 from lab2048.engine.arrays import Words
 from lab2048.game import Rules
-from lab2048.learn.algorithm import DivergedError
 from lab2048.learn.encoding import planes, ranks
+from lab2048.learn.learner import DivergedError
 from lab2048.learn.network_files import Shapes, Tensors
 
 MODEL, ADAM = "model.", "adam."

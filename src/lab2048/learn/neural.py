@@ -15,7 +15,6 @@ from torch import nn
 
 from lab2048.engine.arrays import Words
 from lab2048.game import Rules
-from lab2048.learn.algorithm import Learner
 from lab2048.learn.gradient import (
     NetworkWithAdam,
     asked,
@@ -24,6 +23,7 @@ from lab2048.learn.gradient import (
     parameters,
     pick_device,
 )
+from lab2048.learn.learner import Learner
 from lab2048.learn.network_files import TRAINING, Shapes, Tensors, read_tensors
 from lab2048.learn.neural_settings import NeuralSettings
 from lab2048.learn.settings import Facts

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GROUP = "lab2048.learners"
 LearnerClass = type[Any]
-"""A class derived from `algorithm.Learner`, which cannot be named here: it knows this registry."""
+"""A class derived from `learner.Learner`, which cannot be named here: it knows this registry."""
 PLAYER = "lab2048.learn.learnt_player"
 """The module that has a player for every learner without one of its own."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from lab2048.learn.algorithm import GAME
+from lab2048.learn.learner import GAME
 from lab2048.learn.network_files import Tensors
 
 Columns = Mapping[str, tuple[DTypeLike, tuple[int, ...]]]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lab2048.formatting import nearest
-from lab2048.learn.algorithm import Learner
 from lab2048.learn.checkpoint import Record
+from lab2048.learn.learner import Learner
 from lab2048.learn.network_files import FILE, damage_told, network_folder
 from lab2048.learn.registry import Registered
 from lab2048.learn.settings import LearnerSettings, option_fields

@@ -30,10 +30,10 @@ from lab2048.data.batches import Batch
 from lab2048.engine.arrays import Counts, Singles, Words
 from lab2048.engine.packed import ON_IMAGE
 from lab2048.game import Rules
-from lab2048.learn.algorithm import Goal
 from lab2048.learn.checkpoint import Record
 from lab2048.learn.encoding import images, upright
 from lab2048.learn.gradient import inputs, soft_loss
+from lab2048.learn.learner import Goal
 from lab2048.learn.network_files import Tensors
 from lab2048.learn.neural import NeuralLearner
 from lab2048.learn.settings import Facts, falling_rate

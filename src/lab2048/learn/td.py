@@ -27,8 +27,8 @@ from lab2048.engine.jit import U
 from lab2048.formatting import size
 from lab2048.game import Rules
 from lab2048.game.notation import checked_threads
-from lab2048.learn.algorithm import DivergedError, Goal, Learner
 from lab2048.learn.checkpoint import Record
+from lab2048.learn.learner import DivergedError, Goal, Learner
 from lab2048.learn.network_files import Tensors
 from lab2048.learn.ntuple import Weights, network_kernels, new_weights
 from lab2048.learn.ntuple_files import (

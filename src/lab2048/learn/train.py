@@ -31,7 +31,7 @@ from typing import Any
 
 from lab2048.game import Rules
 from lab2048.game.notation import counted
-from lab2048.learn.algorithm import Goal
+from lab2048.learn.learner import Goal
 from lab2048.learn.registry import Registered, find_learner, is_learner, learners
 from lab2048.learn.result import TrainedRun, TrainedRuns
 from lab2048.learn.resume import Asked, Hearing, Make, plan

@@ -2,7 +2,7 @@
 
 It takes steps until the goal is reached, logs a record of them now and then, saves what was learnt
 every few minutes and at the end, measures it against a table, and ends in good order when it is
-asked to. What a step is, a learner knows (`algorithm`).
+asked to. What a step is, a learner knows (`learner`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from lab2048.formatting import size
-from lab2048.learn.algorithm import DivergedError, Goal, Learner
 from lab2048.learn.checkpoint import Logs, Record, Saver, alone
+from lab2048.learn.learner import DivergedError, Goal, Learner
 from lab2048.learn.network_files import FILE, network_folder
 from lab2048.learn.result import TrainedRun
 from lab2048.learn.resume import Hearing, Make, Plan

@@ -40,10 +40,10 @@ from torch.nn import functional as F  # noqa: N812
 
 from lab2048.engine.arrays import Singles, Words
 from lab2048.game import Rules
-from lab2048.learn.algorithm import GAME, Goal
 from lab2048.learn.batched_search import Network
 from lab2048.learn.checkpoint import Record
 from lab2048.learn.gradient import inputs, load_model, model_tensors, soft_loss
+from lab2048.learn.learner import GAME, Goal
 from lab2048.learn.network_files import Tensors, check_memory
 from lab2048.learn.neural import NeuralLearner
 from lab2048.learn.replay_buffer import Replay

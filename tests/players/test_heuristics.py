@@ -10,13 +10,14 @@ from lab2048.engine.closures import KernelError
 from lab2048.engine.jit import U
 from lab2048.engine.packed import max_rank, rank_at
 from lab2048.game import Board
+from lab2048.players import heuristics
 from lab2048.players.heuristics import HEURISTICS, register_heuristic
 from lab2048.players.registry import make_player
 from tests import naive_search
 from tests.conftest import WITH_JIT
-from tests.players.test_search import grid_of, positions, same, values_of
+from tests.players.searching import DEAD, NAIVE, grid_of, positions, same, values_of
 
-needs_jit = pytest.mark.skipif(not WITH_JIT, reason="plain Python refuses nothing")
+needs_jit = pytest.mark.skipif(not WITH_JIT, reason="slow without it, or its refusal")
 
 
 @pytest.fixture(autouse=True)
@@ -133,3 +134,36 @@ def test_what_does_not_compile_is_refused(value):
     with pytest.raises(KernelError, match=r"the heuristic mine: .* does not compile"):
         register_heuristic("mine", value)
     assert "mine" not in HEURISTICS
+
+
+# -- those of the package ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+@pytest.mark.parametrize(
+    ("rows", "cols"),
+    [
+        (3, 2),
+        *(
+            pytest.param(r, c, marks=[pytest.mark.slow, needs_jit])
+            for r, c in [(3, 3), (4, 3), (4, 4)]
+        ),
+    ],
+)
+def test_a_heuristic_is_what_its_definition_says(name, rows, cols):
+    """Depth 1 values the board after the move."""
+    boards = positions(rows, cols, 12)
+    found = values_of(f"expectimax:depth=1,heuristic={name}", Rules(rows, cols), boards)
+    search = naive_search.Expectimax(NAIVE[name], DEAD.get(name, 0.0))
+    for board, values in zip(boards, found, strict=True):
+        same(values, search.values(grid_of(board), 1))
+
+
+def test_alpha_is_the_printed_matrix():
+    assert heuristics.slope(Rules(4, 4)).tolist() == naive_search.ALPHA
+
+
+def test_the_snake_winds_along_rows_and_along_columns():
+    assert heuristics.snake(Rules(3, 2)).tolist() == [[32, 16], [4, 8], [2, 1]]
+    assert heuristics.snake(Rules(3, 2), vertical=True).tolist() == [[32, 16, 8], [1, 2, 4]]
+    assert heuristics.snake_order(Rules(3, 2)) == [0, 1, 3, 2, 4, 5]

@@ -12,7 +12,7 @@ from lab2048.engine.packed import ages_of
 from lab2048.players.custom import Custom
 from lab2048.players.player import PlayerError
 from lab2048.players.registry import make_player
-from lab2048.solver import exact_value as policy
+from lab2048.solver import policy_walk
 from lab2048.solver.exact_value import evaluate_policy
 from lab2048.solver.job import make_table
 from lab2048.solver.problem import Problem
@@ -73,7 +73,7 @@ def _packed(ranks):
 
 
 def test_threads_make_no_difference(monkeypatch):
-    monkeypatch.setattr(policy, "PART", 256)
+    monkeypatch.setattr(policy_walk, "PART", 256)
     player = make_player("corner", Rules(3, 2))
     found = [evaluate_policy(player, threads=threads) for threads in (1, 2, 5)]
     assert found[0] == found[1] == found[2]

@@ -148,7 +148,7 @@ def prepare_search() -> None:
     """Compile what is searched with, so that nothing is said while the time is taken."""
     from lab2048.measure.arena import prepare
     from lab2048.players.registry import make_player
-    from lab2048.solver.exact_value import walk_kernels
+    from lab2048.solver.policy_kernels import walk_kernels
 
     for spec in ("expectimax:depth=2", "montecarlo:rollouts=50", "greedy", "mcts"):
         prepare(make_player(spec, Rules(4, 4)))

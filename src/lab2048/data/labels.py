@@ -36,8 +36,9 @@ from lab2048.game import Rules
 from lab2048.measure.arena import Play, play_games
 from lab2048.players.player import Moves, Player
 from lab2048.players.ties import legal_moves, shares
-from lab2048.solver.exact_value import Layer, evaluate_policy
+from lab2048.solver.exact_value import evaluate_policy
 from lab2048.solver.optimal import even_out
+from lab2048.solver.policy_walk import Layer
 from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
 from lab2048.solver.tables import check_answers

@@ -10,7 +10,8 @@ from lab2048.measure.arena import play_games
 from lab2048.measure.figures import judge
 from lab2048.measure.intervals import mean_interval
 from lab2048.players.player import Player
-from lab2048.solver.exact_value import Layer, check_exact, evaluate_policy
+from lab2048.solver.exact_value import check_exact, evaluate_policy
+from lab2048.solver.policy_walk import Layer
 from lab2048.solver.problem import ON_THE_FLY
 from lab2048.solver.table import Table
 

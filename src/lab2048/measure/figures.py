@@ -15,7 +15,8 @@ from lab2048.measure.arena import Play, play_games, play_match, retrace
 from lab2048.measure.intervals import clustered_interval, mean_interval, share_interval
 from lab2048.measure.journal import Played
 from lab2048.players.player import Player
-from lab2048.solver.exact_value import Layer, check_exact, evaluate_policy
+from lab2048.solver.exact_value import check_exact, evaluate_policy
+from lab2048.solver.policy_walk import Layer
 from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
 from lab2048.solver.tables import check_answers

@@ -60,7 +60,7 @@ class Logs:
         else:
             self._guard(self._append, record)
         if self._board is not None:
-            self._guard(self._board.add, record)
+            self._guard(self._board.add, flat(record, "/", deep=True))
 
     def complete(self, more: Callable[[], Record]) -> None:
         """Add to the last record what is missing."""

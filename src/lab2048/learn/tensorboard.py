@@ -18,8 +18,6 @@ from tensorboard.summary.writer.record_writer import (  # type: ignore[import-un
     RecordWriter,
 )
 
-from lab2048.learn.checkpoint import flat
-
 
 class Writer:
     """Writes the numbers of records, by games or what else is counted.
@@ -43,10 +41,10 @@ class Writer:
         self._file.flush()
 
     def add(self, record: dict[str, Any]) -> None:
-        """Write all numbers of a record."""
+        """Write all numbers of a record that is `flat`."""
         values = [
             Summary.Value(tag=tag, simple_value=float(value))
-            for tag, value in flat(record, "/", deep=True).items()
+            for tag, value in record.items()
             if tag != self._counted and not isinstance(value, str)
         ]
         step = record[self._counted]

@@ -22,7 +22,7 @@ from lab2048.learn.learner import Goal
 from lab2048.learn.network_files import FILE, network_folder, read_facts, write_tensors
 from lab2048.learn.neural_players import Loaded, Supervised, count_votes
 from lab2048.learn.registry import find_learner
-from lab2048.learn.resume import Asked, Hearing, plan
+from lab2048.learn.resume import Callbacks, TrainingRequest, plan
 from lab2048.learn.supervised import Examples, SupervisedLearner, right_moves
 from lab2048.learn.supervised_settings import SupervisedSettings
 from lab2048.learn.trainer import run
@@ -389,16 +389,16 @@ def test_what_another_command_has_trained_meanwhile_is_kept(own_home):
     folder = network_folder("a")
     folder.mkdir(parents=True)
     learner = find_learner("supervised")
-    new = plan(learner, Asked({"board": "3x3"}, "a"), 0)
+    new = plan(learner, TrainingRequest({"board": "3x3"}, "a"), 0)
     trained(folder, 1)
     with pytest.raises(ValueError, match="there is a network a already"):
-        new.begin(None, Hearing())
-    before = plan(learner, Asked({}, "a", resume=True), 0)
+        new.begin(None, Callbacks())
+    before = plan(learner, TrainingRequest({}, "a", resume=True), 0)
     with pytest.raises(ValueError, match="it needs moves to learn from"):  # all else is right
-        before.begin(None, Hearing())
+        before.begin(None, Callbacks())
     os.utime(folder / FILE, ns=(0, before.stamp + 1))
     with pytest.raises(ValueError, match="a was trained by another command meanwhile"):
-        before.begin(None, Hearing())
+        before.begin(None, Callbacks())
 
 
 def test_a_network_is_asked_about_so_many_boards_at_a_time(monkeypatch):

@@ -257,12 +257,12 @@ def test_a_set_of_runs_that_was_stopped_has_the_settings_of_the_first(own_home, 
     entry = registry.find_learner("climb")
     learner = entry.load()(ClimbSettings(lab.Rules(2, 2), size=3.0, seed=4), 1)
     learner.save(network_folder("s-1") / FILE)
-    asked = resume.Asked({}, "s", resume=True, runs=3)
+    asked = resume.TrainingRequest({}, "s", resume=True, runs=3)
     plans = [resume.plan(entry, asked, run) for run in range(3)]
     assert [(each.settings.size, each.settings.seed) for each in plans] == [(3, 4), (3, 5), (3, 6)]
     assert [each.stamp is None for each in plans] == [False, True, True]
     with pytest.raises(ValueError, match=r"s-1 was begun with `size=3\.0`, not 2"):
-        resume.plan(entry, resume.Asked({"size": 2}, "s", resume=True, runs=3), 2)
+        resume.plan(entry, resume.TrainingRequest({"size": 2}, "s", resume=True, runs=3), 2)
 
 
 def test_limits_become_a_goal():
@@ -371,7 +371,7 @@ def test_an_example_is_a_call_and_a_command():
     entry = registry.find_learner("ntuple")
     assert entry.call() == 'lab2048.train.ntuple("4x4", episodes="100k", out="NAME")'
     assert entry.command("3x3").endswith("ntuple --board 3x3 --episodes 100k --out NAME")
-    own = registry.Registered("climb", Climb)
+    own = registry.LearnerEntry("climb", Climb)
     assert own.call() == 'lab2048.train.climb("2x2", steps=1000, out="NAME")'
 
 

@@ -23,12 +23,12 @@ from lab2048.cli.options import (
     count_option,
     in_python,
 )
-from lab2048.learn.registry import Registered, find_learner, imported, is_learner, learners
+from lab2048.learn.registry import LearnerEntry, find_learner, imported, is_learner, learners
 
 if TYPE_CHECKING:
     from lab2048.learn.learner import Learner
     from lab2048.learn.result import TrainedRun, TrainedRuns
-    from lab2048.learn.resume import Hearing, Make
+    from lab2048.learn.resume import Callbacks, Make
     from lab2048.learn.settings import LearnerSettings
 
 NameOption = Annotated[
@@ -81,7 +81,7 @@ app.info.cls = LearnerCommands
 # -- a command from settings ---------------------------------------------------------------------
 
 
-def command_of(entry: Registered) -> Any:
+def command_of(entry: LearnerEntry) -> Any:
     """Return the command that trains with a learner."""
     cls = entry.load_settings()
 
@@ -100,7 +100,7 @@ def command_of(entry: Registered) -> Any:
     return typer.main.get_command(single)
 
 
-def parameters_of(entry: Registered, cls: type[LearnerSettings]) -> list[inspect.Parameter]:
+def parameters_of(entry: LearnerEntry, cls: type[LearnerSettings]) -> list[inspect.Parameter]:
     """Return the parameters of a command: what all have, and the settings of the learner."""
     from lab2048.learn.settings import limit_names, option_fields
 
@@ -159,10 +159,10 @@ def matching(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
 # -- training ------------------------------------------------------------------------------------
 
 
-def train(entry: Registered, cls: type[LearnerSettings], options: dict[str, Any]) -> None:
+def train(entry: LearnerEntry, cls: type[LearnerSettings], options: dict[str, Any]) -> None:
     """Train as the options of a command ask for, and print what came of it."""
     from lab2048.learn import train as training
-    from lab2048.learn.resume import Asked
+    from lab2048.learn.resume import TrainingRequest
     from lab2048.learn.settings import limit_names, option_fields
 
     plot: Path | None = options["plot"]
@@ -171,16 +171,18 @@ def train(entry: Registered, cls: type[LearnerSettings], options: dict[str, Any]
     check_plot(plot, options["force"])
     names = ["board", "p4", *(each.name for each in option_fields(cls))]
     given = {name: options[name] for name in names if options[name] is not None}
-    asked = Asked(given, *(options[name] for name in ("out", "resume", "runs", "threads")))
+    request = TrainingRequest(
+        given, *(options[name] for name in ("out", "resume", "runs", "threads"))
+    )
     learner = entry.load()
     with ExitStack() as stack:
         found = training.train_all(
             entry.name,
-            asked,
+            request,
             limits=limits,
             against=options["against"],
             make=far_learners(entry, options.get("cluster"), stack),
-            hear=hearing(learner, stack),
+            hear=callbacks_of(learner, stack),
         )
     show(found, options["as_json"])
     if plot is not None:
@@ -190,7 +192,7 @@ def train(entry: Registered, cls: type[LearnerSettings], options: dict[str, Any]
         say(f"wrote {plot}")
 
 
-def far_learners(entry: Registered, cluster: str | None, stack: ExitStack) -> Make | None:
+def far_learners(entry: LearnerEntry, cluster: str | None, stack: ExitStack) -> Make | None:
     """Return what makes learners that work on a cluster, if there is an address of one."""
     if cluster is None:
         return None
@@ -204,9 +206,9 @@ def far_learners(entry: Registered, cluster: str | None, stack: ExitStack) -> Ma
     return make
 
 
-def hearing(learner: type[Learner[Any]], stack: ExitStack) -> Hearing:
+def callbacks_of(learner: type[Learner[Any]], stack: ExitStack) -> Callbacks:
     """Return who hears of a training: a bar on stderr, and a line for each record."""
-    from lab2048.learn.resume import Hearing
+    from lab2048.learn.resume import Callbacks
 
     bar = stack.enter_context(progress_bar(parts=True))
     tasks: dict[str, Any] = {}
@@ -223,7 +225,7 @@ def hearing(learner: type[Learner[Any]], stack: ExitStack) -> Hearing:
         line = learner.line(record)
         bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    return Hearing(tell, move_on, say)
+    return Callbacks(tell, move_on, say)
 
 
 def check_plot(path: Path | None, force: bool) -> None:

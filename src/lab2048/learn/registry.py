@@ -28,8 +28,8 @@ PLAYER = "lab2048.learn.learnt_player"
 
 
 @dataclass(frozen=True)
-class Registered:
-    """A learner that is known by its name."""
+class LearnerEntry:
+    """A learner in the registry: where its classes are, and what is said about it."""
 
     name: str
     learner: str | LearnerClass
@@ -110,7 +110,7 @@ def imported(where: Any) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-_learners: dict[str, Registered] = {}
+_learners: dict[str, LearnerEntry] = {}
 _asked: list[bool] = []
 """Whether other distributions were asked for theirs."""
 
@@ -128,7 +128,7 @@ def register_learner(
     it, and what was trained plays as `NAME:NETWORK`. `learner` is a class derived from `Learner`,
     or where it is (`module:Class`); `about` says in a line what it does, else the first line of its
     docstring. A learner of another distribution is found by its entry point in the group
-    `lab2048.learners`. The fields of `Registered` are more that can be said.
+    `lab2048.learners`. The fields of `LearnerEntry` are more that can be said.
 
     >>> import lab2048
     >>> class Idle(lab2048.Learner):
@@ -151,11 +151,11 @@ def register_learner(
         raise ValueError(f"the learner {name[:40]!r} {taken}")
     if not isinstance(learner, str):
         about = about or (learner.__doc__ or "").partition("\n")[0]
-    entry = _learners[name] = Registered(name, learner, about=about, **more)
+    entry = _learners[name] = LearnerEntry(name, learner, about=about, **more)
     PLAYERS.setdefault(name, entry.player or f"{PLAYER}:{name}")
 
 
-def learners() -> dict[str, Registered]:
+def learners() -> dict[str, LearnerEntry]:
     """Return all learners by name, also those of other distributions."""
     if not _asked:
         _asked.append(True)
@@ -167,7 +167,7 @@ def learners() -> dict[str, Registered]:
     return _learners
 
 
-def find_learner(name: str) -> Registered:
+def find_learner(name: str) -> LearnerEntry:
     """Return the learner of a name, or a `ValueError` that names the nearest."""
     if name not in _learners and name not in learners():
         raise ValueError(f"there is no learner {name[:40]!r}; {nearest(name, _learners)}")

@@ -74,7 +74,7 @@ class Bins(nn.Module):
     def __init__(self, width: int, largest: float) -> None:
         super().__init__()
         self.width = width
-        # on the CPU even where the network itself is only sketched (`learner.check_model`)
+        # on the CPU even where the network itself is only sketched (`gradient.check_model`)
         places = torch.linspace(-BELOW, 1.0, width + 1, dtype=torch.float64, device="cpu")
         edges = places * largest**0.5
         self.spread = SPREAD * float(edges[1] - edges[0])

@@ -15,7 +15,7 @@ from lab2048.formatting import nearest
 from lab2048.learn.checkpoint import Record
 from lab2048.learn.learner import Learner
 from lab2048.learn.network_files import FILE, damage_told, network_folder
-from lab2048.learn.registry import Registered
+from lab2048.learn.registry import LearnerEntry
 from lab2048.learn.settings import LearnerSettings, option_fields
 
 Make = Callable[[Any, int | None], Learner[Any]]
@@ -23,8 +23,8 @@ Make = Callable[[Any, int | None], Learner[Any]]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the user asks for."""
+class TrainingRequest:
+    """A training that the user asks for."""
 
     given: Mapping[str, Any]
     """Options by name: `board`, `p4` and settings; those that were not given are left out."""
@@ -36,8 +36,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Hearing:
-    """Who hears how a training goes. In Python nobody does unless told otherwise."""
+class Callbacks:
+    """What is called in the course of a training. In Python nothing is unless told otherwise."""
 
     on_record: Callable[[Record], object] = lambda record: None
     """Hears every record of the log; if it returns True, the training ends there in good order."""
@@ -63,7 +63,7 @@ class Plan:
         """The file of what is learnt."""
         return network_folder(self.name) / FILE
 
-    def begin(self, make: Make | None, hear: Hearing) -> Learner[Any]:
+    def begin(self, make: Make | None, hear: Callbacks) -> Learner[Any]:
         """Return the learner, as it was stored if it goes on; nobody else may use its folder.
 
         A file that has changed since the plan was made is noticed.
@@ -87,7 +87,7 @@ class Plan:
         return learner
 
 
-def plan(entry: Registered, asked: Asked, run: int) -> Plan:
+def plan(entry: LearnerEntry, asked: TrainingRequest, run: int) -> Plan:
     """Return what is to be done in one of several runs, or raise a `ValueError`.
 
     Run `k` of several is called NAME-k, counted from 1, and has a seed that is larger by `k - 1`.
@@ -129,7 +129,7 @@ def fresh(cls: type[LearnerSettings], given: Mapping[str, Any], run: int) -> Lea
 def resumed(
     cls: type[Learner[Any]],
     settings_class: type[LearnerSettings],
-    asked: Asked,
+    asked: TrainingRequest,
     run: int,
     name: str,
 ) -> Plan:

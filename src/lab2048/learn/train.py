@@ -32,9 +32,9 @@ from typing import Any
 from lab2048.game import Rules
 from lab2048.game.notation import counted
 from lab2048.learn.learner import Goal
-from lab2048.learn.registry import Registered, find_learner, is_learner, learners
+from lab2048.learn.registry import LearnerEntry, find_learner, is_learner, learners
 from lab2048.learn.result import TrainedRun, TrainedRuns
-from lab2048.learn.resume import Asked, Hearing, Make, plan
+from lab2048.learn.resume import Callbacks, Make, TrainingRequest, plan
 from lab2048.learn.settings import (
     LearnerSettings,
     help_of,
@@ -54,12 +54,12 @@ RUNS = 100
 
 def train_all(
     kind: str,
-    asked: Asked,
+    asked: TrainingRequest,
     *,
     limits: Mapping[str, Any] | None = None,
     against: Table | str | None = None,
     make: Make | None = None,
-    hear: Hearing | None = None,
+    hear: Callbacks | None = None,
 ) -> TrainedRuns:
     """Train with the learner of a name, once or several times.
 
@@ -79,7 +79,7 @@ def train_all(
             table = table_against(against, plans[0].settings.rules, stack)
         for each in plans:
             goal = goal_of(each.settings, length, asked.given, measured=table is not None)
-            found.append(train_planned(each, goal, table, make, hear or Hearing()))
+            found.append(train_planned(each, goal, table, make, hear or Callbacks()))
             if not found[-1].finished:
                 break
     return TrainedRuns(tuple(found))
@@ -136,7 +136,7 @@ def board_options(board: Rules | str | None, p4: float | None) -> dict[str, Any]
 # -- a function for every learner ----------------------------------------------------------------
 
 
-def function_of(entry: Registered) -> Train:
+def function_of(entry: LearnerEntry) -> Train:
     """Return the function that trains with a learner."""
     cls = entry.load_settings()
     names = limit_names(cls)
@@ -158,15 +158,15 @@ def function_of(entry: Registered) -> Train:
         **settings: Any,
     ) -> TrainedRun | TrainedRuns:
         limits = {each: settings.pop(each, None) for each in names} | {"minutes": minutes}
-        given = {**board_options(board, p4), **settings}
+        given = {n: v for n, v in {**board_options(board, p4), **settings}.items() if v is not None}
         heard: dict[str, Any] = {"on_record": on_record, "progress": progress, "say": say}
         found = train_all(
             entry.name,
-            Asked({n: v for n, v in given.items() if v is not None}, out, resume, runs, threads),
+            TrainingRequest(given, out, resume, runs, threads),
             limits=limits,
             against=against,
             make=make,
-            hear=Hearing(**{name: each for name, each in heard.items() if each is not None}),
+            hear=Callbacks(**{name: each for name, each in heard.items() if each is not None}),
         )
         return found if runs > 1 else found[0]
 
@@ -185,7 +185,7 @@ def _signature(function: Any, cls: type[LearnerSettings]) -> inspect.Signature:
     return known.replace(parameters=[*usual, *more])
 
 
-def _docstring(entry: Registered, cls: type[LearnerSettings]) -> str:
+def _docstring(entry: LearnerEntry, cls: type[LearnerSettings]) -> str:
     """Return what a function does, and the settings of its learner."""
     lines = [entry.about, "", "See `lab2048.train` for the arguments that all learners have.", ""]
     for name in limit_names(cls)[:-1]:

@@ -22,7 +22,7 @@ from lab2048.learn.checkpoint import Logs, Record, Saver, alone
 from lab2048.learn.learner import DivergedError, Goal, Learner
 from lab2048.learn.network_files import FILE, network_folder
 from lab2048.learn.result import TrainedRun
-from lab2048.learn.resume import Hearing, Make, Plan
+from lab2048.learn.resume import Callbacks, Make, Plan
 from lab2048.learn.settings import Facts
 from lab2048.solver.table import Table
 
@@ -33,7 +33,7 @@ MEASURES = ("exact", "bare", "judged")
 
 
 def train_planned(
-    plan: Plan, goal: Goal, table: Table | None, make: Make | None, hear: Hearing
+    plan: Plan, goal: Goal, table: Table | None, make: Make | None, hear: Callbacks
 ) -> TrainedRun:
     """Train to the end, or until it is stopped; a `KeyboardInterrupt` if a signal did that."""
     folder = network_folder(plan.name)
@@ -104,14 +104,14 @@ def run(
     folder: Path,
     *,
     measure: Measurement | None = None,
-    hear: Hearing | None = None,
+    hear: Callbacks | None = None,
 ) -> list[Record]:
     """Take steps until the goal is reached, or it was stopped. Return all records of the training.
 
     Whatever goes wrong, what was learnt until then is kept; but what has diverged is never saved in
     the place of the last good checkpoint.
     """
-    hear = hear or Hearing()
+    hear = hear or Callbacks()
     logs = Logs(folder, learner.done, hear.say, learner.settings.counted)
     saver = Saver(lambda: learner.save(folder / FILE), hear.say)
     with saver.to_the_end(logs, spoilt=DivergedError):

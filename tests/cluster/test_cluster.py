@@ -411,6 +411,25 @@ def test_commands_say_the_same_as_on_one_machine(lab, local, small_shards, tmp_p
     assert_same(Path(table), local)
 
 
+def test_calls_work_on_a_cluster(crowd, local, monkeypatch, tmp_path):
+    """By its address, or on a connection that is open for several calls."""
+    addresses = []
+    monkeypatch.setattr(
+        team, "connected", lambda *args: addresses.append(args[0]) or nullcontext(crowd)
+    )
+    here = lab2048.evaluate("greedy", "3x3", games=30, table=False)
+    there = lab2048.evaluate("greedy", "3x3", games=30, table=False, cluster="x:1")
+    assert [game.moves for game in here[0].played] == [game.moves for game in there[0].played]
+    with lab2048.connect("x:2", shared=tmp_path) as cluster:
+        with lab2048.solve("4x2", out=tmp_path / "table", cluster=cluster) as table:
+            assert_same(table.path, local)
+        wanted = {"moves": 100, "teacher": "random", "cluster": cluster}
+        assert lab2048.save_labels(tmp_path / "a.parquet", "greedy", "2x2", **wanted).count == 100
+    assert addresses == ["x:1", "x:2"]
+    with pytest.raises(ValueError, match="ntuple does not train on a cluster"):
+        lab2048.train.ntuple("2x2", episodes=10, cluster="x:1")
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,10 +16,7 @@ from lab2048.formatting import duration, size
 
 if TYPE_CHECKING:
     from lab2048.cluster.workers import Node, Team
-    from lab2048.data.labels import Judge
-    from lab2048.measure.arena import Play
     from lab2048.solver.estimate import ClusterEstimate
-    from lab2048.solver.job import MakeExecutor
     from lab2048.solver.problem import Problem
 
 app = command_group("Work on a Ray cluster: docs/cluster.md says how one is started.")
@@ -76,54 +71,6 @@ def _show(nodes: Sequence[Node], shared: Path | None) -> None:
     cores, memory = sum(node.cores for node in nodes), sum(node.memory for node in nodes)
     plural = "s" * (len(nodes) > 1)
     print(f"{len(nodes)} machine{plural}, {cores} cores, {size(memory)} of memory for workers")
-
-
-# -- work for a team -----------------------------------------------------------------------------
-
-
-@contextmanager
-def team_at(address: str | None, workers: int | None = None) -> Iterator[Team | None]:
-    """The team at an address; None if there is no address, and this machine does the work."""
-    if address is None:
-        yield None
-        return
-    from lab2048.cluster.workers import connected
-
-    with connected(address, workers) as team:
-        yield team
-
-
-def player_on(team: Team | None) -> Play:
-    """How games are played: here, or by a team."""
-    from lab2048.measure.arena import play_games
-
-    if team is None:
-        return play_games
-    from lab2048.cluster.games import far_games
-
-    return partial(far_games, team)
-
-
-def judge_on(team: Team | None) -> Judge:
-    """How boards are judged: here, or by a team."""
-    from lab2048.data.labels import judged
-
-    if team is None:
-        return judged
-    from lab2048.cluster.games import far_judged
-
-    return partial(far_judged, team)
-
-
-def executor_on(team: Team | None) -> MakeExecutor:
-    """Where a table is made: by a team, or with None by threads here."""
-    from lab2048.solver.executor import ThreadExecutor
-
-    if team is None:
-        return ThreadExecutor
-    from lab2048.cluster.executor import RayExecutor
-
-    return partial(RayExecutor, team=team)
 
 
 # -- what it takes -------------------------------------------------------------------------------

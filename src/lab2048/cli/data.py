@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lab2048.cli import completion
-from lab2048.cli.cluster import judge_on, player_on, team_at
 from lab2048.cli.console import allowed, move_on, progress_bar
 from lab2048.cli.options import (
     BoardOption,
@@ -27,6 +26,8 @@ from lab2048.formatting import size
 from lab2048.game import Rules
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from lab2048.data.files import Written
 
 app = command_group("Make move data to learn from, or look through it.")
@@ -71,12 +72,12 @@ def make(  # noqa: PLR0913, PLR0917
     from lab2048.data.moves import check_file
 
     force = allowed(partial(check_file, out), force)
-    with team_at(cluster, threads) as team, progress_bar() as bar:
+    with progress_bar() as bar:
         task = bar.add_task(player, total=moves)
         written = save_moves(
             out, player, Rules.parse(board, p4), moves=moves, first=first, seed=seed,
             threads=threads, force=force, progress=partial(move_on, bar, task),
-            play=player_on(team),
+            cluster=cluster,
         )  # fmt: skip
     tell_written(written, as_json)
 
@@ -108,12 +109,12 @@ def label(  # noqa: PLR0913, PLR0917
     from lab2048.data.files import check_labels, save_labels
 
     force = allowed(partial(check_labels, out), force)
-    with team_at(cluster, threads) as team, progress_bar() as bar:
+    with progress_bar() as bar:
         task = bar.add_task(player, total=moves)
         written = save_labels(
             out, player, Rules.parse(board, p4), teacher=teacher, moves=moves, first=first,
             random=random, seed=seed, threads=threads, force=force,
-            progress=partial(move_on, bar, task), play=player_on(team), judge=judge_on(team),
+            progress=partial(move_on, bar, task), cluster=cluster,
         )  # fmt: skip
     tell_written(written, as_json)
 
@@ -166,19 +167,16 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Look through move data: how many moves there are, and what their cells mean."""
-    from dataclasses import asdict
-
-    from lab2048.data.moves import open_moves, summarise
+    from lab2048.data.files import check_moves
 
     rules = Rules.parse(board)
     found = {}
     with progress_bar() as bar:
         for path in files:
-            source = open_moves(path, rules)
-            task = bar.add_task(path.name, total=len(source))
-            found[str(path)] = summarise(source, partial(move_on, bar, task))
+            task = bar.add_task(path.name, total=None)
+            found[str(path)] = check_moves(path, rules, partial(_move_on, bar, task))
     if as_json:
-        print(json.dumps({name: asdict(each) for name, each in found.items()}))
+        print(json.dumps({name: each.as_json() for name, each in found.items()}))
         return
     means = {
         "before": "of the tile before the move",
@@ -190,3 +188,8 @@ def check(
         print(f"{name}: {each.moves:,} moves, tiles up to {each.largest:,}")
         print(f"  up {shares[0]}, right {shares[1]}, down {shares[2]}, left {shares[3]}")
         print(f"  cells are {means[each.cell]}")
+
+
+def _move_on(bar: Progress, task: TaskID, done: int, total: int) -> None:
+    """Say how much of a file was looked through."""
+    bar.update(task, completed=done, total=total)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lab2048.cli import completion
-from lab2048.cli.cluster import player_on, team_at
 from lab2048.cli.console import allowed, check_target, output, progress_bar
 from lab2048.cli.options import (
     BoardOption,
@@ -135,10 +134,9 @@ def evaluate(  # noqa: PLR0913, PLR0917
         found = table_for(rules, table)
         if found is not None:
             stack.enter_context(found)
-        team = stack.enter_context(team_at(cluster, threads))
         result = run(
             entrants, games, seed, table=found or False, exact=exact, threads=threads,
-            play=player_on(team),
+            cluster=cluster,
         )  # fmt: skip
     _keep(result)
     if save is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lab2048.cli import completion
-from lab2048.cli.cluster import SharedOption, executor_on, on_team, show_estimate, team_at
+from lab2048.cli.cluster import SharedOption, on_team, show_estimate
 from lab2048.cli.console import facts_bar, show_facts
 from lab2048.cli.options import (
     ClusterOption,
@@ -27,11 +27,13 @@ from lab2048.cli.options import (
 )
 from lab2048.formatting import duration, number, size
 from lab2048.game import P4
+from lab2048.remote import cluster_at
 from lab2048.solver.objective import discount_text, usual_objectives
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from lab2048.cluster.connection import Connection
     from lab2048.cluster.workers import Team
     from lab2048.game import Rules
     from lab2048.solver.executor import Step
@@ -113,13 +115,12 @@ def solve(  # noqa: PLR0913, PLR0917
         if out is not None:
             raise ValueError("on a cluster the table is made in --shared; there is no --out")
         folder = expanded(shared).absolute() / default_folder(problem, values).name
-    with team_at(cluster, threads) as team:
-        if team is not None:
-            team.check(team.nodes(folder.parent), folder.parent)
-            _say(f"{team.workers} workers on {cluster}")
+    with cluster_at(cluster, threads, folder.parent) as there:
+        if there is not None:
+            _say(f"{there.team.workers} workers on {cluster}")
         if replace and remove_unusable(folder, {**problem.as_json(), "values": values}):
             _say(f"removed what could not be used in {folder}")
-        found = _solve(problem, folder, values, keep, threads, force, team)
+        found = _solve(problem, folder, values, keep, threads, force, there)
     if as_json:
         print(json.dumps(found))
     else:
@@ -133,7 +134,7 @@ def _solve(
     keep: str = "table",
     threads: int | None = None,
     force: bool = False,
-    team: Team | None = None,
+    there: Connection | None = None,
 ) -> dict[str, Any]:
     """Solve with an estimate before and progress on the way, on stderr."""
     from lab2048.solver.existing_table import existing_table
@@ -144,8 +145,9 @@ def _solve(
         _say(f"{problem.name} is already solved")
     else:
         total = _announce(
-            problem, folder, values, keep, threads or os.cpu_count() or 1, force, team
-        )
+            problem, folder, values, keep, threads or os.cpu_count() or 1, force,
+            None if there is None else there.team,
+        )  # fmt: skip
     from lab2048.solver.job import make_table  # compiles kernels
 
     try:
@@ -157,7 +159,7 @@ def _solve(
                 keep=keep,
                 threads=threads,
                 progress=progress,
-                executor=executor_on(team),
+                cluster=there,
                 force=True,  # the disk was looked at, with what a cluster needs
             )
     except KeyboardInterrupt:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lab2048.cluster.workers import ClusterError, Node, Team, connected
+from lab2048.cluster import workers as ray_workers
+from lab2048.cluster.workers import ClusterError, Node, Team
 from lab2048.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def connect(
     ...     evaluate("ntuple:depth=2", games=10_000, cluster=cluster)
     """
     folder = None if shared is None else Path(shared)
-    with connected(address, workers, check=folder is None) as team:
+    with ray_workers.connected(address, workers, folder is None) as team:
         if folder is not None:
             team.check(team.nodes(folder), folder)
         yield Connection(team)
@@ -114,7 +115,7 @@ def check_cluster(address: str, shared: Path | str | None = None) -> ClusterNode
     ''
     """
     folder = None if shared is None else Path(shared)
-    with connected(address, check=False) as team:
+    with ray_workers.connected(address, None, False) as team:
         nodes = team.nodes(folder)
         try:
             team.check(nodes, folder)

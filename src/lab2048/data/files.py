@@ -19,6 +19,7 @@ from lab2048.data.moves import (
 from lab2048.game import Rules
 from lab2048.measure.arena import Play, play_games, prepare
 from lab2048.players.registry import PlayerLike, player
+from lab2048.remote import cluster_at
 from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
 from lab2048.solver.tables import require_table
@@ -67,11 +68,13 @@ def save_moves(  # noqa: PLR0913
     force: bool = False,
     progress: Note = lambda moves: None,
     play: Play = play_games,
+    cluster: Any = None,
 ) -> Written:
     """Write the moves of games of a player: .parquet, or .txt for the text form of the study.
 
     With `first`, only the first moves of each game count. A file that exists is replaced only with
-    `force`.
+    `force`. `cluster` is the address of a Ray cluster that plays the games, or an open connection
+    (see `connect`).
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -84,8 +87,10 @@ def save_moves(  # noqa: PLR0913
     path, chosen = Path(path), player(who, board)
     check_file(path, force)
     prepare(chosen)
-    parts = make_moves(chosen, moves, seed, threads, progress, first, play)
-    written = write_moves(path, parts, chosen.rules, {"player": chosen.spec, "seed": seed})
+    with cluster_at(cluster, threads) as there:
+        playing = there.play if there else play
+        parts = make_moves(chosen, moves, seed, threads, progress, first, playing)
+        written = write_moves(path, parts, chosen.rules, {"player": chosen.spec, "seed": seed})
     facts = {"player": chosen.spec, "board": chosen.rules.name, "seed": seed}
     return Written(path, "moves", written, facts)
 
@@ -105,11 +110,13 @@ def save_labels(  # noqa: PLR0913
     progress: Note = lambda moves: None,
     play: Play = play_games,
     judge: Judge = judged,
+    cluster: Any = None,
 ) -> Written:
     """Write boards of games of a player with what it, or its teacher, says about each move.
 
     `random` is the probability of a random move, so that the games leave the beaten track. The
-    file is .parquet.
+    file is .parquet. `cluster` is the address of a Ray cluster that plays and judges, or an open
+    connection (see `connect`).
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -124,10 +131,12 @@ def save_labels(  # noqa: PLR0913
     judging = chosen if teacher is None else player(teacher, chosen.rules)
     prepare(chosen)
     prepare(judging)
-    written = write_labels(
-        path, Astray(chosen.rules, chosen, random), judging, moves, first=first, seed=seed,
-        threads=threads, progress=progress, play=play, judge=judge,
-    )  # fmt: skip
+    with cluster_at(cluster, threads) as there:
+        written = write_labels(
+            path, Astray(chosen.rules, chosen, random), judging, moves, first=first, seed=seed,
+            threads=threads, progress=progress, play=there.play if there else play,
+            judge=there.judge if there else judge,
+        )  # fmt: skip
     facts = {"player": chosen.spec, "teacher": judging.spec, "board": chosen.rules.name}
     return Written(path, "boards", written, {**facts, "seed": seed})
 
@@ -169,9 +178,13 @@ def save_perfect_labels(  # noqa: PLR0913
 
 
 def check_moves(
-    path: Path | str, board: str | Rules = "4x4", progress: Note = lambda piece: None
+    path: Path | str,
+    board: str | Rules = "4x4",
+    progress: Callable[[int, int], object] = lambda piece, pieces: None,
 ) -> Summary:
     """Look through a file of moves. Return what is in it; a `DataError` says where it is wrong.
+
+    `progress` is called with the number of pieces of the file that are done, and of how many.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -182,7 +195,8 @@ def check_moves(
     80
     """
     rules = board if isinstance(board, Rules) else Rules.parse(board)
-    return summarise(open_moves(Path(path), rules), progress)
+    source = open_moves(Path(path), rules)
+    return summarise(source, lambda piece: progress(piece, len(source)))
 
 
 def check_labels(path: Path, force: bool) -> None:

@@ -11,8 +11,9 @@ settings. All take the same arguments besides:
 - `against`: a table, or the name of one, to measure what was learnt at every record;
 - `threads`; `on_record`, which hears every record and may return True to end the training;
   `progress`, which hears how much is done; `say`, which hears messages. Without these it is silent;
-- `make`, which makes the learner from settings and threads, if it is no usual one: on a cluster,
-  `lambda settings, threads: lab2048.cluster.selfplay.FarZeroLearner(settings, 8, team=team)`.
+- `cluster`, for learners that can: the address of a Ray cluster to train on, or an open connection
+  (see `lab2048.connect`); `threads` is then the number of actors that play;
+- `make`, which makes the learner from settings and threads, if it is no usual one.
 
 Ctrl-C saves what was learnt and raises a `KeyboardInterrupt`; `resume=True` goes on from there.
 
@@ -32,7 +33,7 @@ from typing import Any
 from lab2048.game import Rules
 from lab2048.game.notation import counted
 from lab2048.learn.learner import Goal
-from lab2048.learn.registry import LearnerEntry, find_learner, is_learner, learners
+from lab2048.learn.registry import LearnerEntry, find_learner, imported, is_learner, learners
 from lab2048.learn.result import TrainedRun, TrainedRuns
 from lab2048.learn.resume import Callbacks, Make, TrainingRequest, plan
 from lab2048.learn.settings import (
@@ -43,6 +44,7 @@ from lab2048.learn.settings import (
     option_fields,
 )
 from lab2048.learn.trainer import train_planned
+from lab2048.remote import cluster_at
 from lab2048.solver.problem import Problem
 from lab2048.solver.table import Table
 from lab2048.solver.tables import require_table
@@ -60,11 +62,12 @@ def train_all(
     against: Table | str | None = None,
     make: Make | None = None,
     hear: Callbacks | None = None,
+    cluster: Any = None,
 ) -> TrainedRuns:
     """Train with the learner of a name, once or several times.
 
     `limits` say how long, by the names of options (`limit_names`). `make` makes learners that are
-    no usual ones, such as those that play on a cluster.
+    no usual ones; `cluster` is where those play that can.
     """
     if not 1 <= asked.runs <= RUNS:
         raise ValueError(f"runs are a number from 1 to {RUNS}, not {asked.runs}")
@@ -73,6 +76,8 @@ def train_all(
     plans = [plan(entry, asked, run) for run in range(asked.runs)]
     found = []
     with ExitStack() as stack:
+        if cluster is not None:
+            make = far_learners(entry, cluster, stack)
         table = None
         if against is not None:
             entry.load().check_measurable(plans[0].settings)
@@ -83,6 +88,21 @@ def train_all(
             if not found[-1].finished:
                 break
     return TrainedRuns(tuple(found))
+
+
+def far_learners(entry: LearnerEntry, cluster: Any, stack: ExitStack) -> Make:
+    """Return what makes learners that work on a cluster; it connects when there is one to make."""
+    if not entry.far:
+        raise ValueError(f"{entry.name} does not train on a cluster")
+    open_now: list[Any] = []
+
+    def make(settings: Any, threads: int | None) -> Any:
+        if not open_now:
+            open_now.append(stack.enter_context(cluster_at(cluster, threads)))
+        team = open_now[0].team
+        return imported(entry.far)(settings, threads or team.workers, team=team)
+
+    return make
 
 
 def checked_limits(cls: type[LearnerSettings], limits: Mapping[str, Any]) -> dict[str, float]:
@@ -155,6 +175,7 @@ def function_of(entry: LearnerEntry) -> Train:
         progress: Callable[[float, str], object] | None = None,
         say: Callable[[str], object] | None = None,
         make: Make | None = None,
+        cluster: Any = None,
         **settings: Any,
     ) -> TrainedRun | TrainedRuns:
         limits = {each: settings.pop(each, None) for each in names} | {"minutes": minutes}
@@ -166,6 +187,7 @@ def function_of(entry: LearnerEntry) -> Train:
             limits=limits,
             against=against,
             make=make,
+            cluster=cluster,
             hear=Callbacks(**{name: each for name, each in heard.items() if each is not None}),
         )
         return found if runs > 1 else found[0]

@@ -17,6 +17,7 @@ from lab2048.measure.journal import Played, journal_path
 from lab2048.players.custom import Custom
 from lab2048.players.player import Player
 from lab2048.players.registry import PlayerLike, player
+from lab2048.remote import cluster_at
 from lab2048.solver.exact_value import check_exact
 from lab2048.solver.table import Table
 from lab2048.solver.tables import Make, TableLike, table_answering, table_for
@@ -234,6 +235,7 @@ def evaluate(  # noqa: PLR0913
     resumable: bool = False,
     progress: Progress = lambda what, done, total: None,
     play: Play = play_games,
+    cluster: Any = None,
 ) -> Evaluation:
     """Play games of some players, and measure them against each other and perfect play.
 
@@ -243,7 +245,8 @@ def evaluate(  # noqa: PLR0913
     exact mean score is found as well (of all players, or of those with these specs). If
     `resumable`, finished games are kept in a journal, so that an interrupted call goes on when it
     is made again; `Evaluation.forget` removes the journal. `progress` is called with what is being
-    done, how much of it is done, and of how much.
+    done, how much of it is done, and of how much. `cluster` is the address of a Ray cluster that
+    plays the games, or an open connection (see `connect`); `play` is another way to play them.
 
     >>> result = evaluate(["greedy", "random"], "2x2", games=200)
     >>> result["greedy"].mean > result["random"].mean
@@ -254,7 +257,11 @@ def evaluate(  # noqa: PLR0913
     several = isinstance(players, Sequence) and not isinstance(players, str)
     entrants = make_players(players if several else [players], board, p4, exact)  # type: ignore[list-item, arg-type]
     checked_seed(seed)
-    with table_answering(entrants[0].rules, table) as found:
+    with (
+        table_answering(entrants[0].rules, table) as found,
+        cluster_at(cluster, threads) as there,
+    ):
+        play = there.play if there else play
         more = {"table": found, "threads": threads, "progress": progress, "play": play}
         results = [
             _measured(each, games, seed, resumable, exact=_wanted(each, exact), **more)

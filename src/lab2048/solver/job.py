@@ -23,6 +23,7 @@ from lab2048.engine.arrays import Words
 from lab2048.game import Board
 from lab2048.game.notation import checked_threads, short
 from lab2048.home import locked
+from lab2048.remote import cluster_at
 from lab2048.solver.enumeration import Mover
 from lab2048.solver.executor import (
     Executor,
@@ -89,15 +90,17 @@ def make_table(  # noqa: PLR0913 -- all but the first two are keywords
     executor: MakeExecutor = ThreadExecutor,
     replace: bool = False,
     force: bool = False,
+    cluster: Any = None,
 ) -> Figures:
     """Solve a problem into a folder and describe the result, as `lab2048 solve --json` does.
 
     The name of a board stands for its usual problem. What is already there is used: a finished
     table is only described, a started one is finished. If another process is at work on it, this
-    one waits for its end. The work is done by threads of this machine unless another `executor` is
-    given, such as `functools.partial(RayExecutor, team=team)`. A table that cannot be used, of
-    another format or damaged, is a `TableError`, unless `replace` says to remove it. One for which
-    the disk seems too small is begun only with `force`; otherwise it is a `ValueError`.
+    one waits for its end. The work is done by threads of this machine, unless `cluster` is the
+    address of a Ray cluster whose machines all see the folder, or an open connection (see
+    `connect`); `executor` is another way to do it. A table that cannot be used, of another format
+    or damaged, is a `TableError`, unless `replace` says to remove it. One for which the disk seems
+    too small is begun only with `force`; otherwise it is a `ValueError`.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -121,6 +124,7 @@ def make_table(  # noqa: PLR0913 -- all but the first two are keywords
         manifest = existing_table(path, identity)
         if manifest is None or (manifest["keep"] == "summary" and keep == "table"):
             with (
+                cluster_at(cluster, threads, path.parent) as there,
                 _told_when_full(path),
                 _stopped_between_layers() as look,
                 WorkerThreads(count) as workers,
@@ -130,7 +134,8 @@ def make_table(  # noqa: PLR0913 -- all but the first two are keywords
                     progress(step)
                     look()
 
-                manifest = Job(executor(problem, path, workers), values, keep).run(tell)
+                making = there.executor if there else executor
+                manifest = Job(making(problem, path, workers), values, keep).run(tell)
                 _tidy(path, manifest)
         elif manifest["keep"] == "table":
             _tidy(path, manifest)  # beside a summary there may be a table that was begun

@@ -57,6 +57,7 @@ def solve(  # noqa: PLR0913 -- all but the first are keywords
     force: bool = False,
     threads: int | None = None,
     progress: Callable[[Any], object] = lambda step: None,
+    cluster: Any = None,
 ) -> Table:
     """Return the table of a board, solved now if it is not solved yet.
 
@@ -65,8 +66,9 @@ def solve(  # noqa: PLR0913 -- all but the first are keywords
     for it, with values of float64 or float32. A solve that was interrupted goes on with the same
     call. A table that is there but of another format or damaged is a `TableError`; with `replace`
     it is removed. A table for which the disk seems too small is a `ValueError`; with `force` it is
-    begun all the same. `progress` is called with what has been done, several times a second. A
-    table is a context manager.
+    begun all the same. `progress` is called with what has been done, several times a second.
+    `cluster` is the address of a Ray cluster, whose machines all have to see the table's folder, or
+    an open connection (see `connect`). A table is a context manager.
 
     >>> with solve("2x2") as table:
     ...     round(table.start_value["start"], 3), table.states
@@ -80,10 +82,15 @@ def solve(  # noqa: PLR0913 -- all but the first are keywords
         remove_unusable(there, {**problem.as_json(), "values": values})
     if out is None and values == "float64":
         force = force or is_made_when_needed(problem)  # as in `_made`
-        making = partial(make_table, problem, threads=threads, progress=progress, force=force)
+        making = partial(
+            make_table, problem, threads=threads, progress=progress, cluster=cluster, force=force
+        )
         return ensure_table(problem, making, asked=True)
     folder = default_folder(problem, values) if out is None else Path(out)
-    make_table(problem, folder, values=values, threads=threads, progress=progress, force=force)
+    make_table(
+        problem, folder, values=values, threads=threads, progress=progress, cluster=cluster,
+        force=force,
+    )  # fmt: skip
     return Table(folder)
 
 

@@ -219,12 +219,13 @@ def probe(  # noqa: PLR0913, PLR0917
     options = {"objective": objective, "p4": p4, "gamma": gamma}
     asked = {name: value for name, value in options.items() if _is_given(context, name)}
     with ExitStack() as stack:
+        # made with progress if it is small; p4 is the table's unless another was asked for
         found = positions.position_table(rules, table, asked, cli_solve.maker_of(rules, asked))
         if found is not None:
             stack.enter_context(found)
-            rules = found.rules  # p4 is the table's unless another was asked for
-        thought = positions.opinions(position, rules, player or [])
-        shown = positions.probed(position, rules, found, after, thought)
+        shown = positions.probe(
+            position, False if found is None else found, p4=p4, after=after, players=player or []
+        )
     if as_json:
         print(shown.to_json(), end="")
     else:

@@ -101,9 +101,8 @@ def review(
     The judge is the table of the solved board, or else a player: the one that is named, the n-tuple
     network of the package where there is one for the board, or expectimax. --json has every move.
     """
-    from lab2048.game.record import RecordError
+    from lab2048.measure import review as reviewing
     from lab2048.measure.replay import read_game
-    from lab2048.measure.review import judge_of, reviewed
 
     if by is not None and table is not None:
         raise ValueError("a game is judged by a table or by a player, not by both")
@@ -111,15 +110,11 @@ def review(
     if page is not None:
         check_target(page, force=force)
     with ExitStack() as stack:
-        known = table_for(record.rules, table) if by is None else None
+        known = table_for(record.rules, table) if by is None else None  # made now, with progress
         if known is not None:
             stack.enter_context(known)
-        chosen = by or (known if table is not None else None)
-        judge = stack.enter_context(judge_of(record, chosen, known))
-        try:
-            found = reviewed(record, judge)
-        except RecordError as error:
-            raise ValueError(f"{path}, game {game}: {error}") from None
+        judge = by or (known if table is not None else None)
+        found = reviewing.review(path, judge, game=game)
     if page is not None:
         from lab2048.report.writing import write_report
 

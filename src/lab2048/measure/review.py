@@ -185,16 +185,16 @@ def _share(value: float | None) -> str:
 
 
 def review(
-    game: Record | Path | str,
+    source: Record | Path | str,
     judge: Table | PlayerLike | None = None,
     *,
-    number: int = 1,
+    game: int = 1,
 ) -> Review:
     """Go through a game and judge every move.
 
-    The game is a record, or the one with a number in a file. The judge is a `Table`, a player or
-    its spec; None is the table of the board if it is solved or small, else the package's strong
-    player.
+    The game is a record, or one of a file: the one with the number `game`, counted from 1. The
+    judge is a `Table`, a player or its spec; None is the table of the board if it is solved or
+    small, else the package's strong player.
 
     >>> from lab2048 import Game, Record, Rules, review
     >>> game = Game(Rules(2, 2), seed=1)
@@ -204,9 +204,13 @@ def review(
     >>> found.judge, found.exact, len(found.steps) == len(game.moves)
     ('perfect play', True, True)
     """
-    record = game if isinstance(game, Record) else read_game(game, number)
+    record = source if isinstance(source, Record) else read_game(source, game)
     with judge_of(record, judge) as chosen:
-        return reviewed(record, chosen)
+        try:
+            return reviewed(record, chosen)
+        except RecordError as error:
+            where = "" if isinstance(source, Record) else f"{source}, game {game}: "
+            raise RecordError(f"{where}{error}") from None
 
 
 @contextmanager

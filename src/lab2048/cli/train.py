@@ -23,12 +23,12 @@ from lab2048.cli.options import (
     count_option,
     in_python,
 )
-from lab2048.learn.registry import LearnerEntry, find_learner, imported, is_learner, learners
+from lab2048.learn.registry import LearnerEntry, find_learner, is_learner, learners
 
 if TYPE_CHECKING:
     from lab2048.learn.learner import Learner
     from lab2048.learn.result import TrainedRun, TrainedRuns
-    from lab2048.learn.resume import Callbacks, Make
+    from lab2048.learn.resume import Callbacks
     from lab2048.learn.settings import LearnerSettings
 
 NameOption = Annotated[
@@ -181,29 +181,15 @@ def train(entry: LearnerEntry, cls: type[LearnerSettings], options: dict[str, An
             request,
             limits=limits,
             against=options["against"],
-            make=far_learners(entry, options.get("cluster"), stack),
+            cluster=options.get("cluster"),
             hear=callbacks_of(learner, stack),
         )
     show(found, options["as_json"])
     if plot is not None:
-        from lab2048.report.curves import plot_runs
+        from lab2048.report.writing import write_plots
 
-        plot_runs(found, plot)
+        write_plots(found, plot, force=True)
         say(f"wrote {plot}")
-
-
-def far_learners(entry: LearnerEntry, cluster: str | None, stack: ExitStack) -> Make | None:
-    """Return what makes learners that work on a cluster, if there is an address of one."""
-    if cluster is None:
-        return None
-    from lab2048.cluster.workers import connected
-
-    def make(settings: Any, threads: int | None) -> Learner[Any]:
-        team = stack.enter_context(connected(cluster, threads))
-        found: Learner[Any] = imported(entry.far)(settings, threads or team.workers, team=team)
-        return found
-
-    return make
 
 
 def callbacks_of(learner: type[Learner[Any]], stack: ExitStack) -> Callbacks:

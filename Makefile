@@ -6,8 +6,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 # Logic tests, which also run with the kernels as plain Python.
-LOGIC := tests/game/test_game.py tests/engine tests/test_golden.py tests/solver/test_solver.py
-LOGIC_QUICK := tests/players/test_search.py tests/players/test_heuristics.py
+LOGIC := tests/game/test_game.py tests/engine tests/test_golden.py \
+  $(addprefix tests/solver/test_,$(addsuffix .py,successors keys enumeration induction threads problem))
+LOGIC_QUICK := $(addprefix tests/players/test_,$(addsuffix .py,search_step expectimax minimax sparse_sampling \
+  monte_carlo mcts player time_limit heuristics))
 
 .PHONY: tour studio test browser quick coverage lint format clean
 

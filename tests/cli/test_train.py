@@ -19,12 +19,10 @@ from lab2048.learn.checkpoint import read_log
 from lab2048.learn.network_files import FILE, network_folder, read_facts
 from tests.conftest import run_command
 
-slow = pytest.mark.slow
-
 FEW = ("train", "ntuple", "--board", "2x2", "--network", "0123")
 
 
-@slow
+@pytest.mark.slow
 def test_the_command_trains_lists_packs_and_plays(own_home, command, tmp_path):
     code, out, err = command(*FEW, "--episodes", "2k", "--out", "a", "--block", "500")
     assert code == 0 and "largest tile" in out and "the last 1,000 of 2,000 games" in out
@@ -52,7 +50,7 @@ def test_the_command_trains_lists_packs_and_plays(own_home, command, tmp_path):
     assert code == 0 and json.loads(out)[0]["score"]["mean"] > 40
 
 
-@slow
+@pytest.mark.slow
 def test_runs_that_were_stopped_go_on(own_home, command):
     several = (*FEW, "--runs", "2", "--out", "s", "--episodes")
     assert command(*several, "200")[0] == 0
@@ -64,7 +62,7 @@ def test_runs_that_were_stopped_go_on(own_home, command):
     assert [read_facts(network_folder(f"s-{n}") / FILE)["seed"] for n in (1, 2)] == [1, 2]
 
 
-@slow
+@pytest.mark.slow
 def test_two_phases_whatever_the_blocks(own_home, command):
     code, _, err = command(*FEW, "--method", "td+tc", "--episodes", "200", "--block", "200")
     assert code == 0, err
@@ -72,7 +70,7 @@ def test_two_phases_whatever_the_blocks(own_home, command):
     assert facts["phase"] == 1 and facts["games"] == 200
 
 
-@slow
+@pytest.mark.slow
 def test_a_training_lasts_for_a_number_of_moves(own_home, command):
     code, out, err = command(*FEW, "--moves", "50k", "--out", "m", "--json")
     [found] = json.loads(out)
@@ -83,7 +81,7 @@ def test_a_training_lasts_for_a_number_of_moves(own_home, command):
     assert code == 2 and LASTS in err
 
 
-@slow
+@pytest.mark.slow
 def test_runs_against_perfect_play(own_home, command, tmp_path):
     plot = tmp_path / "p.svg"
     code, out, err = command(
@@ -129,7 +127,7 @@ def test_bad_commands_are_told_in_a_line(own_home, command, arguments, said):
     assert code == 2 and out == "" and len(lines) == 1 and said in lines[0]
 
 
-@slow
+@pytest.mark.slow
 def test_a_log_that_cannot_be_written_ends_no_training(own_home, command):
     (network_folder("a") / "log.jsonl").mkdir(parents=True)
     code, _, err = command(*FEW, "--episodes", "300", "--block", "100", "--out", "a")
@@ -137,7 +135,7 @@ def test_a_log_that_cannot_be_written_ends_no_training(own_home, command):
     assert read_facts(network_folder("a") / FILE)["games"] == 300
 
 
-@slow
+@pytest.mark.slow
 def test_no_room_on_the_disk(own_home, command, monkeypatch):
     usage = shutil.disk_usage("/")
     monkeypatch.setattr(trainer_module.shutil, "disk_usage", lambda _: usage._replace(free=1000))
@@ -172,7 +170,7 @@ def failing_once(write):
     return call
 
 
-@slow
+@pytest.mark.slow
 def test_what_is_killed_goes_on(warm_home):
     code = (
         "import sys\nfrom lab2048.learn import checkpoint\ncheckpoint.SAVE_SECONDS = 0.1\n"
@@ -230,7 +228,7 @@ def begun(warm_home):
     process.communicate()
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_what_is_stopped_keeps_what_it_has_learnt(begun, name):
     process = begun
@@ -240,7 +238,7 @@ def test_what_is_stopped_keeps_what_it_has_learnt(begun, name):
     assert read_facts(network_folder("c") / FILE)["games"] >= 1000
 
 
-@slow
+@pytest.mark.slow
 def test_what_is_ignored_stops_nothing(warm_home):
     command = ["nohup", sys.executable, "-m", "lab2048", *LONG]
     process = subprocess.Popen(
@@ -258,7 +256,7 @@ def test_what_is_ignored_stops_nothing(warm_home):
         process.communicate()
 
 
-@slow
+@pytest.mark.slow
 def test_a_second_ctrl_c_keeps_what_was_learnt(own_home, command, monkeypatch):
     def measure(player, table, threads):
         os.kill(os.getpid(), signal.SIGINT)
@@ -282,7 +280,7 @@ def test_a_second_ctrl_c_keeps_what_was_learnt(own_home, command, monkeypatch):
     assert [each["games"] for each in log][-2:] == [200, 300]
 
 
-@slow
+@pytest.mark.slow
 def test_what_was_not_measured_is_measured_later(own_home, command):
     few = ("--block", "100", "--out", "a")
     assert command(*FEW, *few, "--episodes", "200")[0] == 0
@@ -292,7 +290,7 @@ def test_what_was_not_measured_is_measured_later(own_home, command):
     assert ["exact" in each for each in log] == [False, True, True]
 
 
-@slow
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_no_training(begun):
     begun.stderr.close()
     time.sleep(0.5)
@@ -303,14 +301,14 @@ def test_a_reader_that_goes_away_ends_no_training(begun):
     assert read_facts(network_folder("c") / FILE)["games"] >= 1000
 
 
-@slow
+@pytest.mark.slow
 def test_one_name_is_trained_by_one_process(begun):
     refused = run_command(*LONG, code=2).stderr
     assert f"the network c is in use by process {begun.pid}" in refused
     assert begun.poll() is None
 
 
-@slow
+@pytest.mark.slow
 def test_what_goes_wrong_costs_nothing_that_was_learnt(own_home, command, monkeypatch):
     def fail(player, table, threads):
         raise MemoryError("too much")
@@ -322,7 +320,7 @@ def test_what_goes_wrong_costs_nothing_that_was_learnt(own_home, command, monkey
     assert read_facts(network_folder("a") / FILE)["games"] == 100
 
 
-@slow
+@pytest.mark.slow
 def test_values_that_grow_beyond_all_bounds_end_a_training(own_home, command):
     several = (
         "train", "ntuple", "--board", "3x3", "--network", "012 345", "--order", "backward",
@@ -334,7 +332,7 @@ def test_values_that_grow_beyond_all_bounds_end_a_training(own_home, command):
     assert code == 0 and read_log(network_folder("a"), 10**9)[-1]["mean"] > 1000
 
 
-@slow
+@pytest.mark.slow
 def test_odd_lines_of_a_log_are_left_out(own_home, command, tmp_path):
     few = (*FEW, "--block", "100", "--out", "a")
     assert command(*few, "--episodes", "200")[0] == 0
@@ -361,7 +359,7 @@ def test_broken_networks_are_listed(own_home, command):
     assert command("train", "list")[0] == 0
 
 
-@slow
+@pytest.mark.slow
 def test_bench_prints_every_figure(command, monkeypatch):
     from lab2048.bench import engine as bench
 
@@ -378,7 +376,7 @@ def test_bench_prints_every_figure(command, monkeypatch):
     assert figures["playing_moves_per_second"]["depth=1"] > 1e4
 
 
-@slow
+@pytest.mark.slow
 def test_tensorboard_can_read_the_curves(own_home, command):
     from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 

@@ -14,8 +14,6 @@ from lab2048.players.ties import legal_moves
 from lab2048.solver.table import Table
 from tests.data.some_moves import some_moves
 
-# -- perfect labels ----------------------------------------------------------------------------
-
 
 @pytest.fixture(scope="module")
 def table(made):

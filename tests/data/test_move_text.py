@@ -41,9 +41,6 @@ def naive_line(line, rules):
     return packed, move, cell, may
 
 
-# -- text --------------------------------------------------------------------------------------
-
-
 def test_the_example_of_the_study(tmp_path):
     found = text_file(tmp_path / "a.txt", EXAMPLE).read(0)
     board = Board.from_packed(int(found.boards[0]), 4, 4)

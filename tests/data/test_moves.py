@@ -13,8 +13,6 @@ from lab2048.data.move_rows import Moves
 from lab2048.data.move_text import TextFile
 from tests.data.some_moves import FOUR, some_moves
 
-# -- shuffled ----------------------------------------------------------------------------------
-
 
 def counted(batches):
     return Counter(

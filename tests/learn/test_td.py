@@ -25,8 +25,6 @@ from tests import naive, naive_learn
 from tests.conftest import WITH_JIT
 from tests.small_networks import cells_of, entry, random_grids, small_settings, stored_example
 
-slow = pytest.mark.slow
-
 SMALL = {
     "2x2": "0123",
     "3x2": "012345",
@@ -86,7 +84,7 @@ def test_bad_tuples_are_refused(text, said):
         Network.of(text, Rules(3, 3))
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("board", SMALL)
 def test_values_are_those_of_dictionaries(board):
     rules = Rules.parse(board)
@@ -104,7 +102,7 @@ def test_values_are_those_of_dictionaries(board):
             assert value(np.uint64(naive.packed(image)), 0, weights) == found
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("board", ["3x3", "4x3"])
 def test_places_are_the_same_without_the_instruction_for_them(board):
     rules = Rules.parse(board)
@@ -130,7 +128,7 @@ RULES = [
 ]
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("board", ["3x2", "3x3"])
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize(("method", "rule", "how"), RULES, ids=[each[0] for each in RULES])
@@ -169,7 +167,7 @@ def test_learning_is_that_of_dictionaries(board, order, method, rule, how):
     assert np.count_nonzero(training.weights[::stride]) == changed
 
 
-@slow
+@pytest.mark.slow
 def test_the_update_of_one_move_by_hand():
     # 2x2, the whole board as its tuple: a value is the sum of 8 weights. The two halves of the
     # update of one afterstate, "4 . / 2 .", whose target is 10: none of its images are equal, so
@@ -193,7 +191,7 @@ def test_the_update_of_one_move_by_hand():
     assert kernels.value(corner, 0, weights) == pytest.approx(16.0)
 
 
-@slow
+@pytest.mark.slow
 def test_exploring_is_any_legal_move_with_its_chance():
     rules = Rules(2, 2)
     kernels = learning_kernels(Network.of("0123", rules), "q", False, False)
@@ -205,7 +203,7 @@ def test_exploring_is_any_legal_move_with_its_chance():
     assert {kernels.explore(board, word, 2, 0.0) for word in words[:100]} == {2}
 
 
-@slow
+@pytest.mark.slow
 def test_rates_of_temporal_coherence_are_between_0_and_1():
     training = NTupleLearner(small_settings("tc"), 1)
     training.block(2000)
@@ -233,7 +231,7 @@ FEWER = [(0.1, 100_000), (0.02, 30_000), (0.004, 30_000)]
 MORE = [(0.1, 2_000_000), (0.02, 250_000), (0.004, 250_000)]
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize(("board", "steps"), [("2x2", FEWER), ("3x2", MORE)], ids=["2x2", "3x2"])
 def test_td_finds_the_exact_values_of_afterstates(board, steps, made):
     from lab2048.solver.job import make_table
@@ -261,7 +259,7 @@ def test_td_finds_the_exact_values_of_afterstates(board, steps, made):
             assert learnt == pytest.approx(table.after_value(after), rel=0.03)
 
 
-@slow
+@pytest.mark.slow
 def test_q_learning_finds_the_exact_q(made):
     from lab2048.solver.job import make_table
     from lab2048.solver.problem import Problem
@@ -281,7 +279,7 @@ def test_q_learning_finds_the_exact_q(made):
             assert player.values(board) == pytest.approx(exact, rel=0.03)
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_learns_on_3x3(method):
     rules = Rules(3, 3)
@@ -299,7 +297,7 @@ def test_every_method_learns_on_3x3(method):
     assert last > (1.3 if method == "q" else 2) * first
 
 
-@slow
+@pytest.mark.slow
 def test_a_short_training_on_4x4_reaches_its_score():
     rules = Rules(4, 4)
     training = NTupleLearner(NTupleSettings(rules, Network.of("4x6", rules), "tc", seed=1), 1)
@@ -310,7 +308,7 @@ def test_a_short_training_on_4x4_reaches_its_score():
 # -- training ----------------------------------------------------------------------------------
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["td", "tc", "td+tc", "q"])
 def test_one_thread_repeats_itself_and_resumes_bit_for_bit(own_home, method):
     settings = small_settings(method, epsilon=0.1 if method == "q" else 0.0)
@@ -343,7 +341,7 @@ def test_what_is_packed_does_not_go_on(own_home, method):
         NTupleLearner.resumed(read_weights(path, learning=True), 1)
 
 
-@slow
+@pytest.mark.slow
 def test_threads_share_the_weights():
     training = NTupleLearner(small_settings("td"), 2)
     for trail in training._trails:
@@ -354,7 +352,7 @@ def test_threads_share_the_weights():
     assert results[1000:, 0].mean() > 1.3 * results[:100, 0].mean()
 
 
-@slow
+@pytest.mark.slow
 def test_the_second_phase_goes_on_with_the_weights_of_the_first():
     training = NTupleLearner(small_settings("td+tc"), 1)
     training.block(100)

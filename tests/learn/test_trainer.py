@@ -30,8 +30,6 @@ from lab2048.learn.train import checked_limits, goal_of
 from lab2048.players.registry import PLAYERS, make_player
 from tests.learn.climber import Climb, ClimbSettings
 
-slow = pytest.mark.slow
-
 
 @pytest.fixture
 def climb():
@@ -50,7 +48,7 @@ def without_times(log):
 # -- a training --------------------------------------------------------------------------------
 
 
-@slow
+@pytest.mark.slow
 def test_a_learner_of_somebody_else_trains_stops_resumes_and_is_measured(warm_home, climb):
     whole = climb(steps=40, out="whole", against="2x2")
     heard = []
@@ -80,7 +78,7 @@ def test_a_learner_of_somebody_else_trains_stops_resumes_and_is_measured(warm_ho
     assert whole.to_markdown().count("\n") == 22 and r"\midrule" in whole.to_latex()
 
 
-@slow
+@pytest.mark.slow
 def test_the_command_of_a_learner_of_somebody_else(warm_home, climb, command, tmp_path):
     picture = tmp_path / "c.svg"
     line = ("train", "climb", "--steps", "20", "--out", "c", "--against", "2x2")
@@ -99,7 +97,7 @@ def test_the_command_of_a_learner_of_somebody_else(warm_home, climb, command, tm
     assert code == 0
 
 
-@slow
+@pytest.mark.slow
 def test_several_runs_have_intervals_and_go_on(warm_home, climb):
     runs = climb(steps=20, out="r", runs=3, seed=5, against="2x2")
     assert [run.name for run in runs] == ["r-1", "r-2", "r-3"]
@@ -115,7 +113,7 @@ def test_several_runs_have_intervals_and_go_on(warm_home, climb):
     assert without_times(again[2].log) == without_times(runs[2].log)
 
 
-@slow
+@pytest.mark.slow
 def test_minutes_are_those_of_steps(warm_home, climb, monkeypatch):
     measured = []
 
@@ -133,7 +131,7 @@ def test_minutes_are_those_of_steps(warm_home, climb, monkeypatch):
     assert found.log[-2]["seconds"] < 0.3
 
 
-@slow
+@pytest.mark.slow
 def test_what_diverges_is_not_saved(warm_home, climb, monkeypatch):
     found = climb(steps=3, out="d")
     kept = (found.path / FILE).read_bytes()
@@ -153,7 +151,7 @@ def test_what_diverges_is_not_saved(warm_home, climb, monkeypatch):
         assert (found.path / FILE).read_bytes() == kept
 
 
-@slow
+@pytest.mark.slow
 def test_a_thread_trains_too_and_ctrl_c_keeps_what_was_learnt(warm_home, climb):
     found = []
     thread = threading.Thread(target=lambda: found.append(climb(steps=3, out="t")))
@@ -173,7 +171,7 @@ def interrupt(share, what):
     os.kill(os.getpid(), signal.SIGINT)
 
 
-@slow
+@pytest.mark.slow
 def test_a_record_says_how_well_it_goes(warm_home, climb, monkeypatch):
     monkeypatch.setattr(Climb, "record", lambda self: {"kept": 1})
     with pytest.raises(TypeError, match="a record of climb has neither `mean` nor `loss`"):

@@ -23,9 +23,6 @@ from lab2048.solver.tables import open_table
 RULES = Rules(3, 2)
 
 
-# -- figures -----------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_the_interval_of_a_sampled_mean_covers_the_exact_mean():
     for spec in ("random", "corner", "greedy"):

@@ -18,9 +18,6 @@ from lab2048.players.registry import make_player
 RULES = Rules(3, 2)
 
 
-# -- journals ----------------------------------------------------------------------------------
-
-
 def test_a_stopped_match_goes_on(tmp_path):
     journal = tmp_path / "journal.jsonl"
     player = make_player("corner", RULES)

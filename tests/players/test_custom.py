@@ -15,9 +15,6 @@ from lab2048.solver.exact_value import evaluate_policy
 RULES = Rules(3, 2)
 
 
-# -- a user's own player -----------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_a_function_is_a_player():
     def first_legal(ranks, legal):

@@ -19,8 +19,6 @@ from tests.players.searching import (
     values_of,
 )
 
-# -- searches ----------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("p4", [0.0, 1.0, 0.5])
 @pytest.mark.parametrize("name", SEARCHES)

@@ -9,8 +9,6 @@ from lab2048.players.registry import make_player
 from tests import naive, naive_search
 from tests.players.searching import chosen, grid_of, needs_jit, positions, values_of
 
-# -- random games and trees --------------------------------------------------------------------
-
 
 @pytest.mark.slow
 def test_what_a_rollout_backs_up():

@@ -11,8 +11,6 @@ from lab2048.players.ties import pick
 from tests import naive_search
 from tests.players.searching import SEARCHES, grid_of, packed, positions, same, values_of
 
-# -- searches ----------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_fewer_cells(name):

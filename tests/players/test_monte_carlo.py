@@ -9,8 +9,6 @@ from lab2048.players.registry import make_player
 from tests import naive
 from tests.players.searching import grid_of, needs_jit
 
-# -- random games and trees --------------------------------------------------------------------
-
 
 @pytest.mark.slow
 @needs_jit

@@ -25,9 +25,6 @@ BOARDS = [
 ]
 
 
-# -- searches ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize("heuristic", ["zero", "rows", "snake"])
 @pytest.mark.parametrize(("rows", "cols"), BOARDS)

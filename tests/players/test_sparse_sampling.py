@@ -9,8 +9,6 @@ from lab2048.players.registry import make_player
 from tests import naive_search
 from tests.players.searching import NAIVE, grid_of, positions, same, values_of
 
-# -- searches ----------------------------------------------------------------------------------
-
 
 def test_sparse_sampling_of_all_spawns_is_expectimax():
     boards = positions(3, 2, 10)

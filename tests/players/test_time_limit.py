@@ -11,8 +11,6 @@ from lab2048.players import time_limit
 from lab2048.players.registry import make_player
 from tests.players.searching import needs_jit
 
-# -- a limit on the time ---------------------------------------------------------------------------
-
 
 ENDLESS = [
     "minimax:depth=12",

@@ -16,9 +16,6 @@ from tests.serving import logged
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a server, and much to compile
 
 
-# -- clients that leave, or never quite come -----------------------------------------------------
-
-
 def sent(address, text):
     """A connection over which a text was sent."""
     host, port = address.removeprefix("http://").split(":")

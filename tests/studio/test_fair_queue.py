@@ -23,9 +23,6 @@ from tests.serving import serving
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a server, and much to compile
 
 
-# -- the work ------------------------------------------------------------------------------------
-
-
 def test_who_asks_for_much_does_not_keep_others_waiting():
     order = []
 

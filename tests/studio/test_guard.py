@@ -14,9 +14,6 @@ from tests.serving import serving
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a server, and much to compile
 
 
-# -- who may ask ---------------------------------------------------------------------------------
-
-
 def test_only_its_own_page_may_ask(client, address):
     own = {"origin": address}
     assert client.get("/api/tables", headers=own).status_code == 200

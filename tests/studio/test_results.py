@@ -7,9 +7,6 @@ import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a server, and much to compile
 
 
-# -- results -------------------------------------------------------------------------------------
-
-
 def test_evaluations_are_kept_and_listed(client, command, solved_home):
     code, _, _ = command("evaluate", "greedy", "random", "--board", "3x2", "--games", "50")
     assert code == 0

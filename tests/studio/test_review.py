@@ -22,9 +22,6 @@ def a_game(rules, seed, moves=10**6):
     return game
 
 
-# -- games ---------------------------------------------------------------------------------------
-
-
 def reviewed(client, record, judge=None):
     asked = {"game": json.loads(record.to_json()), "judge": judge}
     found = client.post("/api/review", json=asked)

@@ -10,7 +10,6 @@ from lab2048.players.registry import make_player
 from tests import naive_search
 from tests.players.searching import grid_of, needs_jit, packed, positions, same
 
-
 SPECS = [
     "random",
     "greedy",

@@ -11,7 +11,6 @@ from lab2048.players import time_limit
 from lab2048.players.registry import make_player
 from tests.players.searching import needs_jit
 
-
 ENDLESS = [
     "minimax:depth=12",
     "expectiminimax:depth=12",

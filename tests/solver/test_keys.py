@@ -12,7 +12,6 @@ from lab2048.solver import keys as keys_module
 from lab2048.solver.successors import BLOCK
 from tests.solver.solving import needs_jit
 
-
 key_lists = st.lists(
     st.lists(st.integers(1, 5000), max_size=60).map(sorted), min_size=1, max_size=5
 )

@@ -328,10 +328,10 @@ def test_nothing_is_replaced_unless_told(result_of_one, tmp_path):
 
 
 def test_errors_name_keywords_and_the_command_line_names_options(command, own_home):
-    with pytest.raises(ValueError, match="a training lasts for `episodes` or for `minutes`"):
+    with pytest.raises(ValueError, match="a training lasts for `episodes`, `moves` or `minutes`"):
         lab2048.train.ntuple("2x2", out="x")
     code, _, err = command("train", "ntuple", "--board", "2x2", "--out", "x")
-    assert code == 2 and err == "lab2048: a training lasts for --episodes or for --minutes\n"
+    assert code == 2 and err == "lab2048: a training lasts for --episodes, --moves or --minutes\n"
 
 
 def test_library_errors_name_no_options():

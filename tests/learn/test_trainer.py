@@ -128,7 +128,7 @@ def test_minutes_are_those_of_steps(warm_home, climb, monkeypatch):
     assert found.finished and len(measured) == len(found.log)
     assert 0.3 <= found.seconds <= passed - 0.2 * len(measured)
     assert found.seconds_exact >= 0.2 * len(measured) and found.exact["regret"] > 0
-    assert found.log[-2]["seconds"] < 0.3
+    assert found.log[-2]["seconds"] <= 0.3  # rounded
 
 
 @pytest.mark.slow

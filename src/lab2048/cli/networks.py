@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lab2048.cli import completion
-from lab2048.cli.console import check_target, new_table, output
+from lab2048.cli.console import allowed, new_table, output
 from lab2048.cli.options import ForceOption, JsonOption, in_python
 from lab2048.formatting import size
 
@@ -65,8 +66,8 @@ def pack(
     force: ForceOption = False,
 ) -> None:
     """Write a network to a file that is as small as it gets. It plays, but does not learn."""
-    from lab2048.learn.trained_networks import pack_network
+    from lab2048.learn.trained_networks import check_packed_file, pack_network
 
-    force = check_target(file, force=force)
+    force = allowed(partial(check_packed_file, file), force)
     spec = pack_network(name, file, step=step, visits=visits, force=force)
     print(f"wrote {file}: {size(file.stat().st_size)}; it plays as {spec}")

@@ -95,19 +95,24 @@ def pack_network(
     ...     lab2048.exact_value(spec, "2x2").value > 50
     True
     """
-    from lab2048.home import check_target
-
     file = Path(file)
-    if file.suffix != ".safetensors":
-        raise ValueError(f"the name of the file ends in .safetensors, not {file.name[:40]!r}")
     if step is not None and not 0 < step < 1e6:
         raise ValueError(f"`step` is a number above 0, not {step:g}")
-    if file.resolve().is_relative_to(networks_folder().resolve()):
-        raise ValueError(f"{file} is among the networks that learn, and what is packed does not")
-    check_target(file, force=force)
+    check_packed_file(file, force=force)
     path = network_folder(name) / FILE
     if not path.exists():
         raise ValueError(f"there is no network {name}; lab2048 train list shows what there is")
     kind = str(read_facts(path)["kind"])
     find_learner(kind).load().pack(path, file, step=step, visits=visits)
     return f"{kind}:{file}"
+
+
+def check_packed_file(file: Path, *, force: bool = False) -> None:
+    """Raise a `ValueError` unless a network can be packed into a file."""
+    from lab2048.home import check_target
+
+    if file.suffix != ".safetensors":
+        raise ValueError(f"the name of the file ends in .safetensors, not {file.name[:40]!r}")
+    if file.resolve().is_relative_to(networks_folder().resolve()):
+        raise ValueError(f"{file} is among the networks that learn, and what is packed does not")
+    check_target(file, force=force)

@@ -11,7 +11,7 @@ LOGIC := tests/game/test_game.py tests/engine tests/test_golden.py \
 LOGIC_QUICK := $(addprefix tests/players/test_,$(addsuffix .py,search_step expectimax minimax sparse_sampling \
   monte_carlo mcts player time_limit heuristics))
 
-.PHONY: tour studio test browser quick coverage lint format clean
+.PHONY: tour studio test browser quick coverage lint format site clean
 
 tour: $(VENV)/core  ## install the core and run the tour
 	$(BIN)/lab2048 tour
@@ -51,8 +51,11 @@ format: $(VENV)/test
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+site: $(VENV)/test  ## write the documentation as a site to site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 clean:
-	rm -rf $(VENV) .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

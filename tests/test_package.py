@@ -18,10 +18,7 @@ from lab2048.engine import jit
 from tests.interpreter import python
 
 ROOT = Path(__file__).parent.parent
-
-
 PACKAGE = ROOT / "src" / "lab2048"
-
 
 # Data flows one way: a package imports only from those before it, and within a package modules
 # import one another without a cycle.
@@ -180,6 +177,16 @@ def test_documents_name_files_that_are_there():
 def test_no_document_has_a_gap():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         assert not re.search(r"@[A-Z]+@", path.read_text()), path
+
+
+@pytest.mark.slow
+def test_the_site_is_built_and_no_link_is_broken(tmp_path):
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f" {page.name}\n" in (ROOT / "mkdocs.yml").read_text(), page.name
+    assert "points that greedy loses" in (tmp_path / "index.html").read_text()
 
 
 def test_versions_agree():

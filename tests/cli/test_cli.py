@@ -158,7 +158,9 @@ def test_a_home_that_names_nobody_is_said():
     )
 
 
-def test_a_full_disk_behind_the_output_is_said():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_the_output_is_said(unbuffered, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     command = f"{sys.executable} -m lab2048 probe '{SQUARE}' --json > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "lab2048: output: No space left on device\n")

@@ -171,6 +171,23 @@ def interrupt(share, what):
     os.kill(os.getpid(), signal.SIGINT)
 
 
+def write_inside_a_write(text):
+    """As stderr does if the signal interrupted a write to it."""
+    if text == "stopping":
+        raise RuntimeError("reentrant call inside <_io.BufferedWriter name='<stderr>'>")
+
+
+@pytest.mark.slow
+def test_a_signal_may_interrupt_a_line_that_is_being_written(warm_home, climb):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            climb(steps=10**6, out="w", progress=interrupt, say=write_inside_a_write)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert read_facts(network_folder("w") / FILE)["steps"] == 1
+
+
 @pytest.mark.slow
 def test_a_record_says_how_well_it_goes(warm_home, climb, monkeypatch):
     monkeypatch.setattr(Climb, "record", lambda self: {"kept": 1})

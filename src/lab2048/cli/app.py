@@ -87,16 +87,24 @@ def main() -> NoReturn:
     except (ValueError, ImportError) as error:
         _fail(as_options(str(error)), 2)
     except BrokenPipeError:  # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         sys.exit(1)
     except KeyboardInterrupt:
         _fail("stopped", STOPPED)
     except OSError as error:
+        if error.filename is None:
+            _discard_output()
         _fail(f"{error.filename or 'output'}: {error.strerror}", 1)
     except Exception as error:
         if os.environ.get("LAB2048_DEBUG"):
             raise
         _fail(f"{type(error).__name__}: {error} (LAB2048_DEBUG=1 shows where)", 1)
+
+
+def _discard_output() -> None:
+    """Drop what stdout still buffers and cannot write: Python would try, and fail, again at exit."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> NoReturn:

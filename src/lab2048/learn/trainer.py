@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -181,8 +181,9 @@ def stopping(learner: Learner[Any], say: Callable[[str], object]) -> Iterator[li
     def stop(number: int, frame: object) -> None:
         learner.stopped = True
         came.append(number)
-        say("stopping")
         signal.signal(number, before[number])
+        with suppress(RuntimeError):  # Python refuses to write inside a write that was interrupted
+            say("stopping")
 
     main = threading.current_thread() is threading.main_thread()
     heard = [each for each in STOPS if signal.getsignal(each) not in (signal.SIG_IGN, None)]

@@ -1,4 +1,4 @@
-"""Look many boards up at once, in whole layers of a table.
+"""Look up many boards at once, in whole layers of a table.
 
 Boards are sorted by age, so that each layer is decoded once, and by key, so that neighbours in a
 layer are looked up one after the other.
@@ -19,12 +19,12 @@ from lab2048.solver.table_files import TableError
 
 
 class Probes(NamedTuple):
-    """What `probe_many` finds, in the order of the boards; NaN where nothing is known."""
+    """Result of `probe_many`, in the order of the boards; NaN where nothing is known."""
 
     value: Floats
-    """Of each board. NaN if the table does not have it."""
+    """The value of each board; NaN if it is neither in the table nor won."""
     q: Floats | None
-    """Of each of the four moves of each board, if that was asked for. NaN if it is illegal."""
+    """The value of each board's four moves; NaN if illegal or unknown. None if not requested."""
 
 
 class Decoded(NamedTuple):
@@ -36,7 +36,7 @@ class Decoded(NamedTuple):
 
 
 class Layered(Protocol):
-    """What is needed of a table."""
+    """The part of a `Table` that lookups need."""
 
     problem: Problem
     kind: str
@@ -44,28 +44,28 @@ class Layered(Protocol):
     counts: list[int]
     """The number of states of each layer."""
     tiny: float
-    """A difference that is always a rounding."""
+    """Differences up to this are always rounding errors."""
 
     def decoded(self, layer: int) -> Decoded:
-        """A layer in memory."""
+        """A layer, decoded into memory."""
 
     def tolerance(self, value: ArrayLike) -> Any:
-        """The largest difference between q, near a value, that count as equally good."""
+        """The largest difference between q near a value at which moves count as equally good."""
 
     def damaged(self, what: str) -> TableError:
         """The error that says what is wrong with the table."""
 
     def not_best(self, board: int, value: float, best: float) -> TableError:
-        """The error of a state whose value does not fit its moves."""
+        """The error for a state whose value does not match its moves."""
 
 
 def probe_many(table: Layered, boards: ArrayLike, moves: bool, threads: int) -> Probes:
-    """The values of many packed boards and, if `moves` says so, of all their moves."""
+    """The values of many packed boards and, if `moves` is true, of all their moves."""
     from lab2048.solver.lookup import canonical_kernel
 
     packed = _packed(boards)
     rules, layers = table.problem.rules, LayerProbe(table)
-    outside = packed >> np.uint64(4 * rules.cells) != 0  # of no board of this size
+    outside = packed >> np.uint64(4 * rules.cells) != 0  # too large for a board of this size
     packed = np.where(outside, np.uint64(0), packed)
     canonical, ages = np.empty_like(packed), np.empty(len(packed), np.int64)
     canonical_kernel(rules.rows, rules.cols)(packed, canonical, ages)
@@ -86,14 +86,14 @@ def probe_many(table: Layered, boards: ArrayLike, moves: bool, threads: int) -> 
 
 
 class LayerProbe:
-    """Looks boards of one age up."""
+    """Looks up boards of one age."""
 
     def __init__(self, table: Layered) -> None:
         self._table = table
         self._rules, self._objective = table.problem.rules, table.problem.objective
 
     def probe(self, age: int, boards: Words, keys: Words, run: Counts, found: Probes) -> None:
-        """Look up boards of one age, and put what is found where it belongs."""
+        """Look up boards of one age; write the results to the places `run` of `found`."""
         from lab2048.engine.slides import table as slides
         from lab2048.solver.keys import region_shift
         from lab2048.solver.lookup import afters_kernel, values_kernel
@@ -124,7 +124,7 @@ class LayerProbe:
         found.q[run] = q
 
     def _check_best(self, boards: Words, values: Floats, q: Floats) -> None:
-        """A `TableError` if a value that is known is not the best q of its moves."""
+        """Raise a `TableError` if a known value is not the best q of its moves."""
         best = best_q(q)
         slack = self._table.tolerance(best) + self._table.tiny
         right = (np.abs(values - best) <= slack) | np.isnan(values) | self._won(boards)
@@ -133,7 +133,7 @@ class LayerProbe:
             raise self._table.not_best(int(boards[place]), float(values[place]), float(best[place]))
 
     def _after_values(self, layer: int, afters: Words) -> Floats:
-        """The values of canonical afterstates of one age; NaN if they are not known."""
+        """The values of canonical afterstates of one age; NaN where unknown."""
         worst = self._objective.worst
         mean = self._over_spawns(layer, afters, least=False) if worst < 1 else None
         least = self._over_spawns(layer, afters, least=True) if worst > 0 else None
@@ -158,7 +158,7 @@ class LayerProbe:
         return out
 
     def _won(self, boards: Words) -> Flags:
-        """Which boards hold the tile that was to be made."""
+        """Whether each board holds the tile to reach, or a larger one."""
         if not self._objective.tile:
             return np.zeros(boards.shape, np.bool_)
         ranks = ranks_of(boards, self._rules.cells)
@@ -172,7 +172,7 @@ def best_q(q: Floats) -> Floats:
 
 
 def _packed(boards: ArrayLike) -> Words:
-    """Packed boards as they are given; what is no board becomes one that is in no table."""
+    """Packed boards as a flat array; negative numbers become 0, a board that is in no table."""
     try:
         given = np.asarray(boards)
     except (OverflowError, ValueError):

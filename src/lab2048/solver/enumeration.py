@@ -9,8 +9,8 @@ parts of the keys:
     one range of keys out of the sorted lists of the afterstates  ->  a part of the afterstates
         ->  the sorted list of the states that spawns on them lead to
 
-Here the parts are handed to threads; together they are the same however many there are. Few
-calls of long kernels make up a step: each return from a kernel is a wait for Python's lock.
+Here threads work on the parts; the result does not depend on their number. A step consists of a few
+calls of long kernels, because each return from a kernel has to wait for Python's global lock.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def move_step_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
         edges: Words,
         desk: Words,
     ) -> tuple[int, int]:
-        """Merge a part of the states and write the afterstates of their moves; how many of each.
+        """Merge a part of the states, write the afterstates of their moves; return both numbers.
 
-        The rank `stop` ends the game. The desk is a sieve, and then room for the states or the
-        sources of the edges.
+        The rank `stop` ends the game. `desk` is a sieve, followed by scratch space for merging and
+        then for the sources of the edges.
         """
         seen, spare = desk[:SIEVE], desk[SIEVE:]
         found = merge_runs(flat, places, states, spare)
@@ -89,9 +89,10 @@ def spawn_step_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
         states: Words,
         desk: Words,
     ) -> tuple[int, int]:
-        """Merge a part of the afterstates and write the states of their spawns; how many of each.
+        """Merge a part of the afterstates, write the states of their spawns; return both numbers.
 
-        The 4s spawn on afterstates 2 younger. The desk is a sieve, and then room for the keys.
+        4s spawn on `younger`, the afterstates 2 younger. `desk` is a sieve, followed by scratch
+        space for merging.
         """
         seen, spare = desk[:SIEVE], desk[SIEVE:]
         found = merge_runs(flat, places, afters, spare)
@@ -118,13 +119,13 @@ class Lists:
         self.rows = self._buffer.take(len(self.sizes), size)
 
     def put(self, keys: Words) -> None:
-        """Replace all lists by one, of these keys."""
+        """Replace all lists with one that holds these keys."""
         self.reserve(len(keys))
         self.sizes[:] = 0
         self.close(0, keys, 0)
 
     def close(self, part: int, more: Words, size: int) -> None:
-        """Add keys to the list of a part, which has `size`, and sort it."""
+        """Add keys to the list of a part, which already holds `size`, and sort it."""
         row = self.rows[part, : size + len(more)]
         row[size:] = more
         row.sort()
@@ -146,13 +147,14 @@ class Expander:
         self._pairs = pairs(rules.cols), pairs(rules.rows)
         self._move_step = move_step_kernel(rules.rows, rules.cols)
         self._spawn_step = spawn_step_kernel(rules.rows, rules.cols)
-        # sieves for states and for afterstates: they may be the same boards
+        # one sieve per step: a board may be both a state and an afterstate
         self._desks = np.zeros((2, SIEVE), np.uint64)
 
     def move(self, flat: Words, places: Counts, out: Words) -> tuple[Words, int]:
-        """The states of some runs, each once; writes a list, not sorted, of their afterstates.
+        """Merge runs of states, and write their afterstates to `out`, unsorted.
 
-        Run r is flat[places[0, r]:places[1, r]]. Returns how long the list is, too.
+        Run r is flat[places[0, r]:places[1, r]]. Returns the distinct states and the number of
+        afterstates written.
         """
         keys = runs_size(places)
         states = np.empty(keys, np.uint64)
@@ -161,18 +163,18 @@ class Expander:
         return states[:found], listed
 
     def spawn(self, flat: Words, places: Counts, younger: Words, out: Words) -> tuple[Words, int]:
-        """The afterstates of some runs; writes a list of the states 2 older, as `move` does."""
+        """Merge runs of afterstates, and write the states 2 older to `out`, as `move` does."""
         afters = np.empty(runs_size(places), np.uint64)
         desk = self._desk(1, len(afters))
         found, listed = self._spawn_step(flat, places, self._p4, younger, afters, out, desk)
         return afters[:found], listed
 
     def forget(self) -> None:
-        """Be ready for keys of an age that has been seen before."""
+        """Clear the sieves: keys of an age done before would be taken for duplicates."""
         self._desks[:, :SIEVE] = 0
 
     def _desk(self, which: int, size: int) -> Words:
-        """A sieve, which has to begin with zeros, and `size` words behind it."""
+        """A sieve, initially all zeros, followed by at least `size` words of scratch space."""
         if self._desks.shape[1] < SIEVE + size:
             self._desks = np.zeros((2, SIEVE + size * 5 // 4), np.uint64)
         desk: Words = self._desks[which]
@@ -213,7 +215,7 @@ class Enumeration:
         self._younger: list[Words] = []
 
     def go_on_from(self, age: int, younger: Words, youngest: Words) -> None:
-        """Resume at an age, given the afterstates of the two ages before it."""
+        """Resume at an age, given the afterstates 2 and 4 younger."""
         self.age = age - 2
         parts = self.threads.parts(len(younger))
         self._younger = np.array_split(youngest, parts)
@@ -229,7 +231,7 @@ class Enumeration:
             self.age += 2
 
     def _move(self) -> list[Words]:
-        """The states of this age, part by part; writes the lists of their afterstates."""
+        """Return the states of this age by part; fill the lists of their afterstates."""
         parts = self.threads.parts(int(self._states.sizes.sum()))
         runs = self._states.divide(parts, self._shift)
         flat = self._states.rows.reshape(-1)
@@ -244,7 +246,7 @@ class Enumeration:
         return self.threads.run([partial(move, part) for part in range(parts)])
 
     def _spawn(self, parts: int) -> list[Words]:
-        """The afterstates of this age, part by part; writes the lists of the next age's states."""
+        """Return the afterstates of this age by part; fill the lists of the next age's states."""
         runs = self._afters.divide(parts, self._shift)
         flat = self._afters.rows.reshape(-1)
         younger = _dealt(self._younger, parts)
@@ -266,7 +268,7 @@ class Enumeration:
 
 
 def _dealt(lots: Sequence[Words], parts: int) -> list[Words]:
-    """The lots as `parts` lots: some are joined, or some are empty."""
+    """Turn lots into exactly `parts` lots: join the last ones, or append empty ones."""
     if len(lots) <= parts:
         return [*lots, *[NONE] * (parts - len(lots))]
     return [*lots[: parts - 1], np.concatenate(lots[parts - 1 :])]
@@ -283,7 +285,7 @@ class Mover:
         self._edges, self._sources = Buffer(np.uint64), Buffer(np.uint32)
 
     def __call__(self, states: Words) -> tuple[Words, Halves]:
-        """The afterstates of all moves, and of which states; valid until the next call."""
+        """The afterstates of all moves and the places of their states; reused by the next call."""
         size = 4 * len(states) + 1
         edges, sources = self._edges.take(size), self._sources.take(size)
         found = self._moves(states, self._stop, *self._pairs, edges, sources)

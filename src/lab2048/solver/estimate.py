@@ -1,4 +1,4 @@
-"""How large a table will be and how long it will take, before it is begun."""
+"""Estimate the size of a table and the time to make it, before it is begun."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from lab2048.solver.trial import Rates
 
 WORKING_BYTES = 400
-"""What a state of the largest age takes in memory, everything included."""
+"""Memory per state of the largest age, everything included."""
 BASE_BYTES = 300_000_000
 """Memory that every solve takes."""
 COMPILE_SECONDS, SHAPE_SECONDS = 35.0, 20.0
-"""What it takes to compile all that a solve needs, and of that what differs from board to board:
-28 and 16 s of processor time (`solve 3x3` with an empty data folder, then `solve 4x2`), and more
-where other things run."""
+"""Seconds to compile all kernels of a solve, and only those that differ from board to board: 28 and
+16 s of processor time (`solve 3x3` with an empty data folder, then `solve 4x2`), and more on a busy
+machine."""
 USUAL_RATE = 4_000_000
-"""States per second and thread, both stages together, on a machine of 2025."""
+"""States per second per thread, both stages together, on a machine of 2025."""
 
 
 @dataclass(frozen=True)
 class Estimate(SingleRow):
-    """What a solve takes.
+    """Estimated cost of a solve.
 
     >>> from lab2048 import estimate
     >>> estimate("3x3").exact
@@ -50,10 +50,10 @@ class Estimate(SingleRow):
     seconds: float
     memory: int
     disk: int
-    """While it is being made; the finished table is somewhat smaller."""
+    """Bytes while the table is being made; the finished table is somewhat smaller."""
     threads: int
     measured: dict[str, float] | None = None
-    """The rates of a trial here, if there was one, and its threads."""
+    """The rates measured by a trial on this machine, if there was one, and its threads."""
 
 
 @overload
@@ -98,13 +98,13 @@ def estimate(  # noqa: PLR0913
     p4: float | None = None,
     gamma: float = 1.0,
 ) -> Estimate | ClusterEstimate:
-    """Estimate what a solve takes: on this machine, or on a cluster of so many `cores`.
+    """Estimate what a solve takes on this machine, or on a cluster with `cores` cores.
 
     The board, its objective, `p4` and `gamma` are as in `solve`, `values` and `keep` as in
-    `make_table`. The rate in states per second may be known; else a `trial` of some seconds here
-    measures it. Without one it is measured for two seconds on large boards, and taken to be the
-    usual one on small boards. The cores of a cluster are like those here, on `machines`, or on
-    machines of 64 cores each.
+    `make_table`. `rate` is in states per second; without it, a `trial` of that many seconds
+    measures it here. Without either, it is measured for two seconds on large boards, and a typical
+    rate is assumed on small ones. The cores of a cluster are taken to be like those here, on
+    `machines` machines, or on machines of 64 cores each.
 
     >>> estimate("3x3").states
     48713519
@@ -146,14 +146,14 @@ def _estimate_here(problem: Problem, values: str, threads: int, keep: str, rate:
 
 
 def rate_here(problem: Problem, threads: int) -> float:
-    """States per second; on large boards measured on the first ages, which takes two seconds."""
+    """States per second: typical on small boards, on large ones measured in two seconds."""
     if problem.rules.cells < 10:
         return USUAL_RATE * threads
     return measured_rates(problem, threads, seconds=2.0).both
 
 
 def compile_seconds(problem: Problem) -> float:
-    """The seconds that compiling takes before a solve; 0 if the kernels are there."""
+    """The seconds that compiling takes before a solve; 0 if nothing needs compiling."""
     from lab2048.engine.jit import IN_PYTHON, noted
 
     ready = set() if IN_PYTHON else noted()
@@ -163,7 +163,7 @@ def compile_seconds(problem: Problem) -> float:
 
 
 def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rates:
-    """Solve the first ages for some seconds; return the rates in layers that are not very small."""
+    """Solve the first ages for about `seconds`; return the rates in the larger layers."""
     from lab2048.solver.executor import ThreadExecutor
     from lab2048.solver.threads import WorkerThreads
     from lab2048.solver.trial import timed
@@ -180,7 +180,7 @@ def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rate
         WorkerThreads(threads) as workers,
     ):
         executor = ThreadExecutor(problem, Path(folder), workers)
-        executor.prepare()  # compile, before the time is taken
+        executor.prepare()  # compile before the clock starts
         began = time.perf_counter()
         return timed(executor, is_last, lambda step: step.layer > largest / 3)
 
@@ -188,23 +188,23 @@ def measured_rates(problem: Problem, threads: int, seconds: float = 8.0) -> Rate
 # -- many machines -------------------------------------------------------------------------------
 
 INDEX_BYTES = 32
-"""What a key takes in an index."""
+"""Bytes per key in an index."""
 LISTED = 3.0
-"""Keys that both steps list for each state, on 4x3."""
+"""Keys that both steps list per state, on 4x3."""
 HANDED_OUT = 1.25
-"""How much longer tasks take than threads: `lab2048 bench cluster` says 1.15, and to merge hundreds
-of lists in place of two takes a tenth more."""
+"""How much longer tasks take than threads: a factor of 1.15 by `lab2048 bench cluster`, and a tenth
+more for merging hundreds of lists instead of two."""
 AGE_SECONDS = 0.04
-"""What it takes to hand out the steps of an age, both stages together."""
+"""Seconds to hand out the steps of an age, both stages together."""
 MACHINE_CORES = 64
-"""Cores of a machine, unless it is said how many machines there are."""
+"""Cores per machine if the number of machines is not given."""
 WORKER_BYTES = 600_000_000
-"""Memory of a worker: its libraries and kernels, and the shard that it is at."""
+"""Memory of a worker: its libraries, its kernels and its current shard."""
 
 
 @dataclass(frozen=True)
 class ClusterEstimate(SingleRow):
-    """What a solve takes on many machines.
+    """Estimated cost of a solve on a cluster.
 
     >>> from lab2048 import estimate
     >>> estimate("3x3", cores=256).machines
@@ -218,23 +218,23 @@ class ClusterEstimate(SingleRow):
     cores: int
     machines: int
     core_rate: float
-    """States per second and core, both stages together, as measured here."""
+    """States per second per core, both stages together."""
     seconds: float
     """If the shared folder keeps up."""
     memory: int
-    """Of each machine."""
+    """Bytes per machine."""
     disk: int
-    """In the shared folder, at most."""
+    """Bytes in the shared folder, at most."""
     read: int
     """Bytes that each machine reads from the shared folder."""
     written: int
-    """And writes."""
+    """Bytes that each machine writes to it."""
     measured: dict[str, float] | None = None
-    """The rates of a trial here, if there was one, and its threads."""
+    """The rates measured by a trial on this machine, if there was one, and its threads."""
 
     @property
     def bandwidth(self) -> float:
-        """Bytes per second that the shared folder has to deliver to keep up."""
+        """Bytes per second that the shared folder has to transfer to keep up."""
         return self.machines * (self.read + self.written) / self.seconds
 
     def as_json(self) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def cluster_estimate(
 ) -> ClusterEstimate:
     """Estimate what a solve takes on a cluster of machines like this one.
 
-    The rate was measured here, with `threads` threads. Every machine reads every index once.
+    `rate` is that of `threads` threads here. Every machine reads every index once.
     """
     here = _estimate_here(problem, values, threads, keep, rate)
     states, afters, largest = sizes_of(problem)

@@ -1,17 +1,17 @@
-"""The exact value of a player: its mean score, and what becomes of its games, without a sample.
+"""The exact value of a player: its mean score and how its games end, without sampling.
 
-The boards that games of the player come to are found age by age, each with the probability that a
-game comes to it. On each, the player's chances of its moves say how that probability goes on:
+Age by age, this finds the boards that the player's games reach, and m, the probability that a game
+reaches each. P, the probability that the player makes a move, carries m on to the next boards:
 
     m(x)  = sum over states s of m(s) * P(a | s)       x is s after the move a
     m(s') = sum over afterstates x of m(x) * p(s' | x)
 
-and the mean score is the sum of m(s) * P(a | s) * r(s, a). That is the value which induction with
-the player's own choices would find for the start, and needs no more than three ages in memory.
+and the mean score is the sum of m(s) * P(a | s) * r(s, a). It equals the value of the start that
+induction with the player's own choices would find, and needs no more than three ages in memory.
 
-Boards are taken as they are: most players do not play the images of a board alike, and asking them
-only about canonical boards would give wrong values. A player that says it does (`symmetric`) is
-asked about canonical boards only, of which there are up to eight times fewer.
+Boards are not made canonical: most players do not play the symmetric images of a board alike, so
+asking them only about canonical boards would give wrong values. A player that declares that it does
+(`symmetric`) is asked only about canonical boards, of which there are up to eight times fewer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from lab2048.tabular import Tabular
 
 @dataclass
 class ExactValue(Tabular):
-    """What becomes of the games of a player, exactly: no games, no sample.
+    """Exact figures of a player's games, computed without playing any.
 
     >>> found = exact_value("corner", "2x2")
     >>> round(found.reach[16], 4), found.boards
@@ -50,15 +50,15 @@ class ExactValue(Tabular):
     moves: float = 0.0
     """The mean number of moves."""
     boards: int = 0
-    """How many different boards its games come to."""
+    """The number of different boards that its games reach; canonical ones if it is `symmetric`."""
     ends: dict[int, float] = field(default_factory=dict)
-    """How likely each tile is to be the largest at the end."""
+    """The probability of each tile to be the largest at the end."""
     optimal_value: float | None = None
     """The mean score of perfect play; None if the board is not solved."""
 
     @property
     def regret(self) -> float | None:
-        """How much perfect play scores more; None if the board is not solved."""
+        """How much more perfect play scores; None if the board is not solved."""
         return None if self.optimal_value is None else self.optimal_value - self.value
 
     def as_json(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class ExactValue(Tabular):
 
     @property
     def reach(self) -> dict[int, float]:
-        """How likely each tile is to be made."""
+        """The probability of making each tile."""
         tiles = sorted(self.ends)
         return {tile: sum(self.ends[t] for t in tiles if t >= tile) for tile in tiles}
 
@@ -88,7 +88,7 @@ Visit = Callable[[Layer], object]
 
 
 def check_exact(player: Player) -> None:
-    """A `ValueError` if the exact value of a player cannot be told."""
+    """Raise a `ValueError` if the exact value of a player cannot be computed."""
     if player.rules.cells > MAX_CELLS:
         raise ValueError(f"exact values are for boards that can be solved, not {player.rules.name}")
     player.probabilities(np.array([Game(player.rules, 0).board.packed], np.uint64))
@@ -97,10 +97,10 @@ def check_exact(player: Player) -> None:
 def evaluate_policy(
     player: Player, *, threads: int | None = None, visit: Visit = lambda layer: None
 ) -> ExactValue:
-    """The exact mean score of a player on its board.
+    """Return the exact value of a player on its board.
 
-    A player that draws, or looks at the clock, is refused with a `PlayerError`. `visit` is called
-    with every layer, youngest first.
+    A player that uses random numbers or the clock is refused with a `PlayerError`. `visit` is
+    called with every layer, youngest first.
     """
     workers = checked_threads(threads)
     check_exact(player)
@@ -129,10 +129,10 @@ def exact_value(
 ) -> ExactValue:
     """Return the exact mean score of a player and its distance from perfect play, without games.
 
-    The player is a spec, a `Player` or a function (`lab2048.player`); its moves, or their chances,
-    must depend on the board alone. `table` is what to compare with: a `Table`, the name of one,
-    True for that of the board if it is solved or small, False for none. `visit` is called with
-    every `Layer` of boards that its games come to, youngest first.
+    The player is a spec, a `Player` or a function (`lab2048.player`); its moves, or their
+    probabilities, must depend on the board alone. `table` is what to compare with: a `Table`, the
+    name of one, True for that of the board if it is solved or small, False for none. `visit` is
+    called with every `Layer` of boards that its games reach, youngest first.
 
     >>> found = exact_value("greedy", "2x2")
     >>> round(found.value, 3), round(found.regret, 3)

@@ -1,9 +1,9 @@
-"""Where the steps of a solve run: the protocol of executors, and the one that uses threads here.
+"""Where a solve runs: the protocol of executors, and the executor that uses local threads.
 
-A `Job` (lab2048.solver.job) makes one table: it opens the files, resumes, checks and finishes. The
-work in between, enumerating and valuing layers, it leaves to an executor. There are two,
+A `Job` (lab2048.solver.job) makes one table: it opens the files, resumes, checks and finishes. It
+leaves the work in between, enumerating and valuing layers, to an executor. There are two:
 `ThreadExecutor` for this machine and `lab2048.cluster.executor.RayExecutor` for a cluster. They
-write the same bytes, and each resumes what the other has begun.
+write the same bytes, and each can resume what the other has begun.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Step(NamedTuple):
     """The progress of a solve after each layer."""
 
     stage: str
-    """`enumerate`, `values`, or `check`: what is in the files is compared with what was written."""
+    """`enumerate`, `values`, or `check`: comparing the files with their checksums."""
     age: int
     layer: int
     """The number of states of this age."""
     done: int
-    """States of all ages that this stage has done."""
+    """States that this stage has done, of all ages."""
     total: int | None
     """The number of states of all ages, once it is known."""
 
@@ -51,15 +51,15 @@ class Layers(NamedTuple):
     """Layers that an executor enumerates, youngest first."""
 
     go_on_from: Callable[[int, Words, Words], None]
-    """Resume at an age, given the afterstates of the two ages before it."""
+    """Resume at an age, given the afterstates 2 and 4 younger."""
     packed: Iterator[Packed]
     """The layers from there on."""
     hands_over: Callable[[Packed], bool] = lambda layer: False
-    """Whether the executor is to be asked for `Layers` again after this layer."""
+    """Whether to ask the executor for new `Layers` after this layer."""
 
 
 class Executor(Protocol):
-    """Where the work of one table is done. It is made for a problem, a folder and worker threads.
+    """Does the work of one table. It is made for a problem, a folder and worker threads.
 
     `Job` calls `prepare` once, then `layers` until all are enumerated, then `value` until all have
     values. An executor may split either stage into as many calls as it likes, say to do small
@@ -78,14 +78,15 @@ class Executor(Protocol):
         """The next layers, given the number of states of each layer that is already written."""
 
     def value(self, reader: LayerReader, writer: ValueWriter, progress: Progress) -> None:
-        """Value the oldest of the layers that have no values, and as many more as it likes.
+        """Value the oldest layer without values, and as many more as it likes.
 
-        On return everything is given to the writer. `writer.record` says what has values.
+        On return all values have been passed to the writer; `writer.record` says which layers have
+        values.
         """
 
 
 class ThreadExecutor:
-    """The threads of this machine."""
+    """Does the work with the threads of this machine."""
 
     def __init__(self, problem: Problem, folder: Path, threads: WorkerThreads) -> None:
         self.problem, self.folder, self.threads = problem, folder, threads
@@ -97,18 +98,18 @@ class ThreadExecutor:
         Induction(self.problem, self.threads)
 
     def layers(self, states: Sequence[int]) -> Layers:
-        """All layers that are left."""
+        """All remaining layers."""
         found = Enumeration(self.problem, self.threads)
         return Layers(found.go_on_from, (PackedLayer(layer, self.threads) for layer in found))
 
     def value(self, reader: LayerReader, writer: ValueWriter, progress: Progress) -> None:
-        """Value all layers that are left."""
+        """Value all remaining layers."""
         self.value_down_to(0, reader, writer, progress)
 
     def value_down_to(
         self, last: int, reader: LayerReader, writer: ValueWriter, progress: Progress
     ) -> None:
-        """Value the layers that are left, oldest first, down to one of them."""
+        """Value the remaining layers, oldest first, down to layer `last`."""
         data, induction = writer.record.data, Induction(self.problem, self.threads)
         starts = {board.packed for _, _, board in self.problem.starts()}
         left = len(data["states"]) - data["valued"]
@@ -136,7 +137,7 @@ class ThreadExecutor:
     def _ahead(
         self, reader: LayerReader, left: int, last: int
     ) -> Iterator[tuple[int, Words, Words]]:
-        """The layers from the oldest of those left down to the last, read in advance."""
+        """The remaining layers, from the oldest down to layer `last`, read in advance."""
         coming: deque[tuple[int, list[Future[Words]], Future[Words | None]]] = deque()
         for number in range(left - 1, last - AHEAD - 1, -1):
             if number >= last:
@@ -150,11 +151,11 @@ class ThreadExecutor:
 
 
 def kept_or_found(afters: Words | None, states: Words, mover: Mover) -> Words:
-    """The afterstates of states: those that were kept, or if they are lost found again."""
+    """The afterstates of states: the stored ones, or if they are lost, computed again."""
     return afterstates(mover(states)[0]) if afters is None else afters
 
 
 def _starts_among(states: Words, values: Floats, starts: set[int]) -> dict[str, float]:
-    """The values of those starts that are in a layer, by their keys."""
+    """The values of the starts that are in a layer, by their keys."""
     keys = states.tolist()
     return {str(key): float(values[place]) for place, key in enumerate(keys) if key in starts}

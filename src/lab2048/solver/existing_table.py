@@ -1,7 +1,7 @@
 """What a folder already holds, and whether a solve may use it.
 
-A solve never removes a table that it cannot use, be it of another format, damaged or incomplete:
-that is an error, which says what is there and how to remove it.
+A solve never removes a table that it cannot use, whether of another format, damaged or incomplete.
+It raises an error that says what the folder holds and how to remove it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class UnusableTableError(TableError):
 def existing_table(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
     """The manifest of the finished table in a folder; None if it is empty or can be resumed.
 
-    That of a summary stays until the table that is made of it takes its place, and may be resumed.
-    What a solve cannot use is an `UnusableTableError`, a sound table of another problem (or with
-    other values) an `OtherTableError`.
+    The manifest of a summary stays until a full table takes its place, and that table may be
+    resumed. What a solve cannot use raises an `UnusableTableError`; a sound table of another
+    problem (or with other values), an `OtherTableError`.
     """
     check_folder(folder)
     try:
@@ -59,7 +59,7 @@ def existing_table(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | N
         if manifest is not None:
             check_files(folder, manifest)
             if manifest["keep"] == "summary":
-                load_progress(folder)  # of a table that was begun beside it
+                load_progress(folder)  # checks the record of a table begun beside the summary
     except OtherTableError:
         raise
     except TableError as error:
@@ -68,14 +68,14 @@ def existing_table(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | N
 
 
 def _check_nothing_left(folder: Path) -> None:
-    """A `TableError` if there are keys or values, but nothing says of what."""
+    """Raise a `TableError` if there are keys or values, but neither a manifest nor a record."""
     for name in (KEYS, BLOCKS, VALUES):
         if (folder / name).exists() and (folder / name).stat().st_size:
             raise TableError(f"{folder / name} is there, but neither {MANIFEST} nor {PROGRESS}")
 
 
 def _refusal(folder: Path, why: str) -> str:
-    """Why a table is not used, how large it is, and how to remove it."""
+    """The message that says why a table is not used, its size, and how to remove it."""
     held = sum(path.stat().st_size for path in files_of(folder) if path.is_file())
     name = folder.name if folder.parent == tables_folder() else folder
     return (
@@ -85,7 +85,10 @@ def _refusal(folder: Path, why: str) -> str:
 
 
 def remove_unusable(folder: Path | str, identity: dict[str, Any]) -> bool:
-    """Remove what a solve cannot use; whether there was anything. Other tables are left alone."""
+    """Remove what a solve cannot use; return whether there was anything.
+
+    A sound table of another problem is left alone: it raises an `OtherTableError`.
+    """
     folder = expanded(folder)
     if not folder.is_dir():
         return False

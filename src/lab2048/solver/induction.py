@@ -7,8 +7,8 @@ With V the value of a state and W that of an afterstate (`after_value`),
 for the expected score; `lab2048.solver.objective` says what other objectives vary. A terminal state
 is worth 0.
 
-A move's reward is what it adds to the board's `potential` M, so what is looked up for each move is
-one number of its afterstate: A(x) = points * M(x) + gamma * W(x) + per_move, and
+A move's reward is what it adds to the board's `potential` M, so each move needs only one number of
+its afterstate: A(x) = points * M(x) + gamma * W(x) + per_move, and
 V(s) = max A(x) - points * M(s).
 """
 
@@ -31,7 +31,7 @@ from lab2048.solver.threads import WorkerThreads
 
 @fragment
 def add_up(total: Floats, sources: Halves, found: Floats, size: int, weight: float) -> None:
-    """Add to each afterstate's total the values that were found, or take the least of them.
+    """Add the values found to the totals of their afterstates, or keep the least value of each.
 
     `weight` is the chance of the tile that spawned, or negative for the worst case.
     """
@@ -54,7 +54,7 @@ def value_afters_kernel(rows: int, cols: int) -> Callable[..., int]:
     def value_afters(
         keys: Words, two: Words, four: Words, rule: Floats, out: Floats, index: Words, begin: U
     ) -> int:
-        """Write A of each afterstate, and put it into an index; how many states were not found.
+        """Write A of each afterstate, also to an index; return the number of states not found.
 
         `two` and `four` are the indexes of the states 2 and 4 older, `rule` is `Problem.rule`.
         """
@@ -124,10 +124,10 @@ def value_states_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
         index: Words,
         begin: U,
     ) -> tuple[int, int]:
-        """Write V of each state, and put it into an index.
+        """Write V of each state, also to an index.
 
-        `edges` and `sources` are the states' moves, `afters` is the index of A. Returns how many
-        afterstates were not found, and how many states have no move.
+        `edges` and `sources` are the states' moves, `afters` is the index of A. Returns the number
+        of afterstates not found and the number of states without a move.
         """
         values, points, won = afters.view(np.float64), rule[3], rule[5]
         found, missed = np.empty(BLOCK, np.float64), np.empty(BLOCK, np.int64)
@@ -151,7 +151,7 @@ def value_states_kernel(rows: int, cols: int) -> Callable[..., tuple[int, int]]:
 
 
 class Induction:
-    """The values of all layers of a problem, oldest first."""
+    """Computes the values of all layers of a problem, oldest first."""
 
     def __init__(self, problem: Problem, threads: WorkerThreads) -> None:
         rules = problem.rules
@@ -162,18 +162,18 @@ class Induction:
         self._value_afters = value_afters_kernel(rules.rows, rules.cols)
         self._value_states = value_states_kernel(rules.rows, rules.cols)
         self._movers = [Mover(problem) for _ in range(threads.count)]
-        note(f"solve-{rules.name}")  # these kernels are the last that a solve needs
+        note(f"solve-{rules.name}")  # these are the last kernels that a solve needs
         self._afters = Index(rules.cells)
         self._two, self._four, self._next = (Index(rules.cells) for _ in range(3))
 
     def go_on_from(self, older: tuple[Words, Floats], oldest: tuple[Words, Floats]) -> None:
-        """Resume below the layers 2 and 4 older, given by their keys and values."""
+        """Resume, given the keys and values of the layers 2 and 4 older."""
         for index, (keys, values) in ((self._two, older), (self._four, oldest)):
             (begin,) = index.share_out([len(keys)])
             fill(keys, values, index.words, begin)
 
     def step(self, states: Words, afters: Words) -> Floats:
-        """The values of the states of the next younger age, from the keys of that age."""
+        """Return the values of the next younger age's states, given the keys of that age."""
         parts = self.threads.parts(len(states))
         lots, after_lots = (divided(keys, parts, self._shift) for keys in (states, afters))
         begins = self._next.share_out([len(lot) for lot in lots])
@@ -209,19 +209,19 @@ class Induction:
 
 
 def divided(keys: Words, parts: int, shift: U) -> list[Words]:
-    """Sorted keys in parts of about the same size, no region of an index cut in two."""
+    """Split sorted keys into parts of about the same size, without cutting a region in two."""
     places = np.empty((parts + 1, 1), np.int64)
     cut(keys.reshape(1, -1), np.array([len(keys)]), shift, places)
     return np.split(keys, places[1:-1, 0])
 
 
 def _place(lots: Sequence[Words], part: int) -> slice:
-    """Where one of the lots lies in all of them together."""
+    """The slice of one lot in the concatenation of all."""
     begin = sum(map(len, lots[:part]))
     return slice(begin, begin + len(lots[part]))
 
 
 def check_all_found(lost: int) -> None:
-    """Every board that a layer leads to is in the layer it leads to."""
+    """Raise a `RuntimeError` if boards were not found in the layer that should hold them."""
     if lost:
         raise RuntimeError(f"{lost} boards are missing from the layers; please report this")

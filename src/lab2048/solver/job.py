@@ -1,8 +1,8 @@
-"""Make a table: enumerate the layers, value them, and keep both safe on the way.
+"""Make a table: enumerate the layers, value them, and commit both along the way.
 
-The work is done by an `Executor`, here or on a cluster. Every few seconds what has been written is
-brought to the disk and then counted in the record of the work. A run that was cut off is resumed
-there, and ends with the same bytes.
+An `Executor` does the work, here or on a cluster. Every few seconds, what has been written is
+flushed to the disk and then marked as valid in the record of the work. An interrupted run resumes
+from there, and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from lab2048.solver.value_writer import ValueWriter
 from lab2048.tabular import Figures
 
 AT_ONCE = 64
-"""Layers that are checked between two looks at whether to stop."""
+"""Layers checked per batch; progress and Ctrl-C are handled between batches."""
 
 MakeExecutor = Callable[[Problem, Path, WorkerThreads], Executor]
 """An executor's class, or a function that makes one."""
@@ -94,13 +94,13 @@ def make_table(  # noqa: PLR0913 -- all but the first two are keywords
 ) -> Figures:
     """Solve a problem into a folder and describe the result, as `lab2048 solve --json` does.
 
-    The name of a board stands for its usual problem. What is already there is used: a finished
-    table is only described, a started one is finished. If another process is at work on it, this
-    one waits for its end. The work is done by threads of this machine, unless `cluster` is the
+    The name of a board stands for its usual problem. An existing table is used: a finished one is
+    only described, an unfinished one is resumed. If another process is working on it, this one
+    waits until that has finished. Threads of this machine do the work, unless `cluster` is the
     address of a Ray cluster whose machines all see the folder, or an open connection (see
-    `connect`); `executor` is another way to do it. A table that cannot be used, of another format
-    or damaged, is a `TableError`, unless `replace` says to remove it. One for which the disk seems
-    too small is begun only with `force`; otherwise it is a `ValueError`.
+    `connect`); `executor` provides another executor. A table that cannot be used, of another format
+    or damaged, is a `TableError`; with `replace` it is removed. If the disk seems too small, it is
+    a `ValueError`; with `force` the table is begun nevertheless.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -138,12 +138,12 @@ def make_table(  # noqa: PLR0913 -- all but the first two are keywords
                 manifest = Job(making(problem, path, workers), values, keep).run(tell)
                 _tidy(path, manifest)
         elif manifest["keep"] == "table":
-            _tidy(path, manifest)  # beside a summary there may be a table that was begun
+            _tidy(path, manifest)  # not beside a summary: a table may have been begun there
     return Figures(description(path, manifest))
 
 
 def _tidy(path: Path, manifest: dict[str, Any]) -> None:
-    """Remove what is of no use any more when a table is finished."""
+    """Remove the files that a finished table no longer needs."""
     clear_away(path)
     if manifest["keep"] == "summary":
         for name in (KEYS, BLOCKS, VALUES):
@@ -164,9 +164,9 @@ def _told_when_full(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _stopped_between_layers() -> Iterator[Callable[[], None]]:
-    """Let Ctrl-C wait until a layer is finished; a second one does not wait.
+    """Defer Ctrl-C until a layer is finished; a second one takes effect at once.
 
-    What is given is to be called between layers. Only the main thread can do this.
+    Yields a function to call between layers. In threads other than the main one it does nothing.
     """
     stop = False
 
@@ -200,7 +200,10 @@ class Job:
         *,
         is_last: Callable[[Packed], bool] = lambda layer: False,
     ) -> None:
-        """Make the table of an executor's problem in its folder, or the layers up to the last."""
+        """Prepare to make the table of an executor's problem in its folder.
+
+        `is_last` says after which layer enumeration ends early.
+        """
         self.executor, self.keep, self._is_last = executor, keep, is_last
         self.problem, self.path, self.threads = executor.problem, executor.folder, executor.threads
         self.identity = {**self.problem.as_json(), "values": values}
@@ -208,7 +211,7 @@ class Job:
         check_identity(self.path, self.record.data, self.identity)
 
     def run(self, progress: Progress) -> dict[str, Any]:
-        """Do everything that is left; the manifest of the table."""
+        """Do all remaining work; return the manifest of the table."""
         self.start(progress)
         self.enumerate(progress)
         with self.value_files() as (reader, writer):
@@ -221,12 +224,12 @@ class Job:
         """Get ready, start the clock, and check what an earlier run has written."""
         self.executor.prepare()
         self.record.enter("enumerate")
-        if self.record.is_new:  # from now on nobody takes the files for remains of another table
+        if self.record.is_new:  # files without a record look like remains of another table
             self.record.commit()
         self._check_taken_up(progress)
 
     def enumerate(self, progress: Progress) -> None:
-        """Write the keys of all layers that are left, youngest first."""
+        """Write the keys of all remaining layers, youngest first."""
         while not self.record.data["enumerated"]:
             self._write_keys(self.executor.layers(self.record.data["states"]), progress)
 
@@ -257,14 +260,14 @@ class Job:
                 writer.commit()
             except BaseException:
                 self.threads.stop()
-                with suppress(OSError):  # the first error is the one to tell
+                with suppress(OSError):  # only the first error is reported
                     writer.commit()
                 raise
         finally:
             writer.close()
 
     def _two_youngest(self) -> list[Words]:
-        """The afterstates of the two layers that were written last, the last one first."""
+        """The afterstates of the two layers that were written last, the very last one first."""
         reader, mover = LayerReader(self.record), Mover(self.problem)
         number = len(self.record.data["states"])
         found = [
@@ -276,7 +279,7 @@ class Job:
 
     @contextmanager
     def value_files(self) -> Iterator[tuple[LayerReader, ValueWriter]]:
-        """The files of the second stage; on leaving, what was written is committed."""
+        """The files of the second stage; on exit, what was written is committed."""
         self.record.enter("values")
         reader = LayerReader(self.record)
         writer = ValueWriter(self.record, self.identity["values"], self.keep == "table")
@@ -294,7 +297,7 @@ class Job:
             writer.close()
 
     def value(self, reader: LayerReader, writer: ValueWriter, progress: Progress) -> None:
-        """Write the values of all layers that are left, oldest first."""
+        """Write the values of all remaining layers, oldest first."""
         data = self.record.data
         while data["valued"] < len(data["states"]):
             self.executor.value(reader, writer, progress)
@@ -302,7 +305,7 @@ class Job:
     # -- the end ---------------------------------------------------------------------------------
 
     def finish(self, progress: Progress) -> dict[str, Any]:
-        """Write what describes the table; from then on it is one, and no summary any more."""
+        """Check the files that are kept, then write the manifest, which completes the table."""
         data, manifest = self.record.data, self._manifest()
         if self.keep == "table":
             self._check_written(manifest, progress)
@@ -321,7 +324,7 @@ class Job:
         return manifest
 
     def _manifest(self) -> dict[str, Any]:
-        """The manifest of what was written, by the record of it and not by what is in the files."""
+        """The manifest, made from the record of what was written, not from the files."""
         data, kind = self.record.data, KINDS[self.identity["values"]]
         table = self.keep == "table"
         states, blocks = sum(data["states"]), sum(map(blocks_of, data["states"]))
@@ -371,7 +374,7 @@ class Job:
             reader.close()
 
     def _check_written(self, manifest: dict[str, Any], progress: Progress) -> None:
-        """Compare the files with what was written; a `TableError` if they have changed since."""
+        """Raise a `TableError` if the files have changed since they were written."""
         layers = manifest["layers"]
         check_files(self.path, manifest)
         keys = KeyFile(self.path, layers["states"])
@@ -400,7 +403,7 @@ class Job:
 
 
 def peak_memory() -> int | None:
-    """The most memory this process has had, in bytes; None where the system does not tell."""
+    """The peak memory of this process in bytes; None where the system does not report it."""
     try:
         import resource
     except ImportError:

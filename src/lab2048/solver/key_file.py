@@ -28,7 +28,7 @@ PACKED_BYTES = (8 * BLOCK_KEYS) + (1 << 16)
 
 
 def _codec() -> Any:
-    """The compression library, set so that threads do not wait for one another."""
+    """The compression library, set to release the global lock so that threads run in parallel."""
     import blosc2  # type: ignore[import-untyped]
 
     blosc2.set_releasegil(True)
@@ -52,10 +52,10 @@ def pack_block(keys: Words) -> bytes:
 
 
 def unpack_block(packed: bytes, wanted: int) -> Words | None:
-    """The keys of a block that has this number of them; None if it has not."""
+    """The keys of a block; None unless it holds exactly `wanted` of them."""
     blosc2 = _codec()
     try:
-        if blosc2.get_cbuffer_sizes(packed)[0] != 8 * wanted:  # not to be believed: it is allocated
+        if blosc2.get_cbuffer_sizes(packed)[0] != 8 * wanted:  # untrusted size to be allocated
             return None
         return np.frombuffer(blosc2.decompress2(packed, nthreads=1), "<u8")
     except (RuntimeError, TypeError, ValueError):  # not what the codec wrote
@@ -63,7 +63,7 @@ def unpack_block(packed: bytes, wanted: int) -> Words | None:
 
 
 class KeyFile:
-    """The keys of a table, or of one in the making, layer by layer. Any thread may read."""
+    """The keys of a finished or unfinished table, layer by layer. Any thread may read."""
 
     def __init__(self, folder: Path, counts: Sequence[int]) -> None:
         self.counts = counts
@@ -119,9 +119,9 @@ def read_block(file: int, head: Any, wanted: int, what: str) -> Words:
 
 
 def read_packed(file: int, head: Any, what: str) -> bytes:
-    """A block as it is stored, or a `TableError` if that is not what was written."""
+    """A block as it is stored, or a `TableError` if its checksum is wrong."""
     size, offset = int(head["size"]), int(head["offset"])
-    # a place beyond what any file has is no argument of a read
+    # reading at an offset that no file can have would be another error
     packed = read_at(file, size, offset) if size <= PACKED_BYTES and offset < 1 << 62 else b""
     if len(packed) != size or zlib.crc32(packed) != head["crc"]:
         raise TableError(f"{what} is damaged: its checksum is wrong")
@@ -129,12 +129,12 @@ def read_packed(file: int, head: Any, what: str) -> bytes:
 
 
 def joined(pieces: list[Words]) -> Words:
-    """The keys of several blocks."""
+    """The keys of several blocks, concatenated."""
     return np.concatenate([np.empty(0, np.uint64), *pieces])
 
 
 def pack_afters(keys: Words) -> bytes:
-    """Sorted keys in four bytes each: how many have each upper half, and their lower halves."""
+    """Sorted keys in four bytes each: the number of keys per upper half, then the lower halves."""
     top = int(keys[-1] >> np.uint64(32)) + 1 if len(keys) else 0
     bounds = np.searchsorted(keys, np.arange(top + 1, dtype=np.uint64) << np.uint64(32))
     counts = np.diff(bounds).astype("<u4")
@@ -142,7 +142,7 @@ def pack_afters(keys: Words) -> bytes:
 
 
 class PackedAfters:
-    """Keys that `pack_afters` packed, all of them or some."""
+    """Reads keys that `pack_afters` packed, all or some of them."""
 
     def __init__(self, packed: Any) -> None:
         top = int(np.frombuffer(packed, "<u4", 1)[0])

@@ -1,20 +1,20 @@
-"""Many keys at once: sort out duplicates, merge, and find the value that belongs to a key.
+"""Many keys at once: remove duplicates, merge, and look up the value of a key.
 
-An *index* finds values by key. It is one array of words, seen as uint64 and, at the same place,
-as float64, in lines of eight words, each of them a cache line:
+An *index* finds values by key. It is one array of words, viewed both as uint64 and as float64, in
+lines of eight words, each of them a cache line:
 
     line 0              empty; but word 4 is `shift`
     REGIONS / 8 lines   the heads of the regions: where the region's lines begin, and how many
     the others          the lines of the regions: four keys (0 where there are fewer), four values
 
-Keys that are equal but for their `shift` low bits share a region. Neighbours among sorted keys so
-stay neighbours, as far as the caches are concerned, and threads that fill different regions do not
-meet. Inside a region a key lies in the line that its hash names or, if that is full, in the first
-one after it that is not; the first line follows the last, and there is always room.
+Keys that differ only in their `shift` low bits share a region. So keys that are neighbours when
+sorted stay close together in the caches, and threads that fill different regions do not interfere.
+Inside a region a key lies in the line that its hash gives or, if that is full, in the first line
+after it that has room; the first line follows the last, and there is always room.
 
-NumPy sorts the keys. The rest is written out: `np.unique` is 17 times slower on uint64 than to sort
-and drop equal neighbours, and Numba's typed dictionary can be neither filled by several threads nor
-laid out by cache lines.
+NumPy sorts the keys. The rest is written here: on uint64, `np.unique` is 17 times slower than
+sorting and dropping equal neighbours, and Numba's typed dictionary can neither be filled by several
+threads nor be laid out by cache lines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIEVE_BITS = 16
 SIEVE = 1 << SIEVE_BITS
 """Keys that a sieve remembers: half a megabyte, which stays in the cache of a core."""
 LINE = 8
-"""Words of a line: a cache line holds four keys and their values."""
+"""Words per line: a cache line holds four keys and their values."""
 REGION_BITS = 12
 REGIONS = 1 << REGION_BITS
 FIRST = LINE + REGIONS
@@ -45,9 +45,9 @@ FIRST = LINE + REGIONS
 
 @fragment
 def sift(keys: Words, size: int, seen: Words, out: Words) -> int:
-    """Copy keys, most duplicates and every `WIN` left out; return the number copied.
+    """Copy keys, leaving out most duplicates and every `WIN`; return the number copied.
 
-    `seen` remembers one key for each hash; it has SIEVE places. `out` may be `keys`.
+    `seen` remembers one key per hash; it has SIEVE places. `out` may be `keys`.
     """
     left = 0
     for i in range(U(size)):
@@ -73,7 +73,7 @@ def below(keys: Words, size: int, bound: U) -> int:
 
 
 def region_shift(cells: int) -> U:
-    """The number of low bits of a key that do not decide its region of an index."""
+    """The number of low bits of a key that do not determine its region of an index."""
     return U(max(0, 4 * cells - REGION_BITS))
 
 
@@ -81,8 +81,8 @@ def region_shift(cells: int) -> U:
 def cut(lists: Words, sizes: Counts, shift: U, places: Counts) -> None:
     """Find where to cut sorted lists into parts of nearly equal size.
 
-    Part p has, of each list, the keys from places[p] up to, but without, places[p + 1]; the places
-    of all lists are counted from the first key of the first. No region of an index is cut in two.
+    Of each list, part p has the keys from places[p] up to, but not including, places[p + 1]; places
+    are counted from the first key of the first list. No region of an index is cut in two.
     """
     parts = len(places) - 1
     total = sizes.sum()
@@ -104,9 +104,9 @@ def cut(lists: Words, sizes: Counts, shift: U, places: Counts) -> None:
 
 @fragment
 def merge(keys: Words, i: U, i_end: U, j: U, j_end: U, out: Words, found: U) -> U:
-    """Append the union of keys[i:i_end] and keys[j:j_end], both sorted; where it ends.
+    """Append the union of keys[i:i_end] and keys[j:j_end], both sorted; return where it ends.
 
-    Either may have repeated keys; the union does not.
+    Either may have repeated keys; the union has none.
     """
     last = U(0)  # which is no key
     while i < i_end and j < j_end:
@@ -128,10 +128,10 @@ def merge(keys: Words, i: U, i_end: U, j: U, j_end: U, out: Words, found: U) -> 
 
 @kernel("int64(uint64[::1], int64[:, ::1], uint64[::1], uint64[::1])")
 def merge_runs(flat: Words, places: Counts, out: Words, spare: Words) -> int:
-    """Write the keys of sorted runs, each once; how many. Run r is flat[places[0, r]:places[1, r]].
+    """Merge sorted runs, dropping duplicates; return the number of keys written.
 
-    `out` and `spare` have room for all of them. Runs are merged two by two, and what comes of it
-    again until one is left.
+    Run r is flat[places[0, r]:places[1, r]]. `out` and `spare` have room for all keys. Runs are
+    merged in pairs, and the results again until one is left.
     """
     runs = places.shape[1]
     begins, ends = np.empty(runs + 1, np.uint64), np.empty(runs + 1, np.uint64)
@@ -139,7 +139,7 @@ def merge_runs(flat: Words, places: Counts, out: Words, spare: Words) -> int:
         begins[run], ends[run] = places[0, run], places[1, run]
     found = U(0)
     while True:
-        begins[runs] = ends[runs] = U(0)  # an odd one is merged with nothing
+        begins[runs] = ends[runs] = U(0)  # an odd run is merged with an empty one
         found = U(0)
         for run in range(0, runs, 2):
             start = found
@@ -161,7 +161,7 @@ def lines_for(keys: int) -> int:
 
 
 class Index:
-    """The memory of an index, reused for one layer after the other."""
+    """The memory of an index, reused from layer to layer."""
 
     def __init__(self, cells: int) -> None:
         self.shift = region_shift(cells)
@@ -169,7 +169,7 @@ class Index:
         self.reserve(0)
 
     def reserve(self, lines: int) -> None:
-        """Forget everything and make room for `lines` lines of regions."""
+        """Clear the index and make room for `lines` lines of regions."""
         size = FIRST + LINE * lines
         if len(self.words) < size:
             room = np.empty(size * 5 // 4 + LINE, np.uint64)
@@ -186,7 +186,7 @@ class Index:
 
 @kernel("uint64(uint64[::1], uint64[::1], uint64)")
 def lay_out(keys: Words, words: Words, begin: U) -> U:
-    """Give every region of sorted keys its lines, from word `begin` on; where the last one ends."""
+    """Give every region of sorted keys its lines, from word `begin` on; return where they end."""
     shift = words[4]
     first = U(0)
     for i in range(U(1), U(len(keys)) + U(1)):
@@ -201,21 +201,21 @@ def lay_out(keys: Words, words: Words, begin: U) -> U:
 
 @fragment
 def head_of(key: U, words: Words) -> U:
-    """The head of the key's region: its first word in the high half, its lines in the low."""
-    region = (key >> words[4]) & U(REGIONS - 1)  # a `WIN` is no board, and has to be somewhere
+    """The head of a key's region: its first word (high half) and number of lines (low half)."""
+    region = (key >> words[4]) & U(REGIONS - 1)  # a `WIN` is no board: keep it in range
     return U(words[U(LINE) + region])
 
 
 @fragment
 def line_of(key: U, head: U) -> U:
-    """Where a key is looked for first."""
+    """The first word of the line in which a key is looked for first."""
     place = (((key * GOLDEN) >> U(32)) * (head & LOW_HALF)) >> U(32)
     return (head >> U(32)) + U(LINE) * place
 
 
 @fragment
 def line_after(line: U, head: U) -> U:
-    """The line that is looked at next."""
+    """The line to look in next."""
     line += U(LINE)
     end = (head >> U(32)) + U(LINE) * (head & LOW_HALF)
     return head >> U(32) if line == end else line
@@ -229,11 +229,11 @@ def keys_in(line: U, words: Words) -> U:
 
 @kernel("void(uint64[::1], float64[::1], uint64[::1], uint64)")
 def fill(keys: Words, values: Floats, words: Words, begin: U) -> None:
-    """Put sorted keys, and their values, into an index, from the word `begin` on.
+    """Put sorted keys and their values into an index, from the word `begin` on.
 
-    No other key may be of one of their regions. A block at a time: those whose first line has
-    room, without a branch, then the others. Until a line is full, the place of its last value says
-    how many keys it has: to look at all four would be to wait for the one written just before.
+    Their regions must hold no other keys. Of each block, first the keys whose own line has room are
+    stored, without branches, then the others. Until a line is full, the word of its last value
+    holds the number of its keys: comparing all four would have to wait for the key just written.
     """
     words[begin : lay_out(keys, words, begin)] = U(0)
     floats = words.view(np.float64)
@@ -273,10 +273,10 @@ def find(
     missed: Counts,
     won: float,
 ) -> int:
-    """The values of keys[start : start + size], at most `BLOCK`; how many are not in the index.
+    """Write the values of keys[start : start + size], at most `BLOCK`; return how many are missing.
 
-    First where each key is to be looked for, so that the memory may be on its way; then what is in
-    its own line, without a branch; then those that are elsewhere. A `WIN` is worth `won`.
+    First prefetch the line of each key, then look in these lines without branches, then look for
+    the remaining keys in the lines that follow. A `WIN` is worth `won`.
     """
     lines = np.empty(BLOCK, np.uint64)
     for i in range(U(size)):

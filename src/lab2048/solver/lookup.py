@@ -1,7 +1,8 @@
-"""Kernels that look boards up in decoded layers of a table, many at a time.
+"""Kernels that look up boards in decoded layers of a table, many at a time.
 
-A decoded layer is its sorted keys, its values, and `starts`: where the keys of each region begin,
-and after the last region where they end. Keys that are equal but for their low bits share a region.
+A decoded layer consists of its sorted keys, their values, and `starts`: where the keys of each
+region begin, followed by where those of the last region end. Keys that differ only in their low
+bits (`keys.region_shift`) share a region.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def find_starts(keys: Words, shift: U, starts: Halves) -> None:
 
 @fragment
 def value_of(key: U, shift: U, keys: Words, starts: Halves, values: Floats) -> float:
-    """The value of a key; NaN if it is not in the layer. The values may also be of float32."""
+    """The value of a key; NaN if it is not in the layer. Values may also be float32."""
     region = key >> shift
     low, size = U(starts[region]), U(starts[region + U(1)]) - U(starts[region])
     while size > U(1):
@@ -48,7 +49,7 @@ def value_of(key: U, shift: U, keys: Words, starts: Halves, values: Floats) -> f
 
 @cache
 def canonical_kernel(rows: int, cols: int) -> Callable[..., None]:
-    """The kernel that prepares boards of one shape for being looked up."""
+    """The kernel that prepares boards of one shape for lookup."""
 
     @kernel("void(uint64[::1], uint64[::1], int64[::1])")
     def prepare(boards: Words, keys: Words, ages: Counts) -> None:
@@ -68,7 +69,7 @@ def values_kernel(kind: str) -> Callable[..., None]:
     def values_of(
         wanted: Words, shift: U, keys: Words, starts: Halves, values: Floats, out: Floats
     ) -> None:
-        """Write the value of each key that is wanted."""
+        """Write the value of each wanted key."""
         for i in range(len(wanted)):
             out[i] = value_of(wanted[i], shift, keys, starts, values)
 
@@ -77,7 +78,7 @@ def values_kernel(kind: str) -> Callable[..., None]:
 
 @cache
 def afters_kernel(rows: int, cols: int) -> Callable[..., None]:
-    """The kernel of all moves in their order, of boards of one shape."""
+    """The kernel of the four moves, in the order of directions, for boards of one shape."""
 
     @kernel("void(uint64[::1], uint32[::1], uint32[::1], uint64[:, ::1], float64[:, ::1])")
     def afters_of(
@@ -98,7 +99,7 @@ def afters_kernel(rows: int, cols: int) -> Callable[..., None]:
 
 @cache
 def spawned_kernel(rows: int, cols: int, kind: str) -> Callable[..., None]:
-    """The kernel that values one kind of spawn on afterstates of one shape."""
+    """The kernel that values the spawns of one tile on afterstates of one shape."""
     shift = int(region_shift(rows * cols))
 
     @kernel(
@@ -113,7 +114,7 @@ def spawned_kernel(rows: int, cols: int, kind: str) -> Callable[..., None]:
         values: Floats,
         out: Floats,
     ) -> None:
-        """Add to each afterstate the weighted mean of the states that a tile makes of it.
+        """Add to each afterstate the weighted mean value over the cells in which a tile spawns.
 
         A negative weight stands for the worst case: the least value then replaces a larger one.
         """

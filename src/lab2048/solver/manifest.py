@@ -1,7 +1,7 @@
 """Read and validate the small files of a table.
 
-A checksum tells that a file is as it was written, not that lab2048 wrote it. So every field that is
-used is looked at once, here, and what is wrong is said in a `TableError`.
+A checksum shows that a file has not changed since it was written, not that lab2048 wrote it. So
+every field that is used is validated once, here, and a `TableError` says what is wrong.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ MOST = 1 << 50
 """No board has more states, and no file more bytes."""
 LARGEST = sys.float_info.max
 LONG = 40
-"""Characters of a text that errors do not show as it is."""
+"""Errors shorten texts of this many characters or more."""
 STAGES = ("enumerate", "values")
 
 
 def load_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest in a folder, or None. Of another format, only its `format` can be relied on."""
+    """The manifest in a folder, or None. One of another format is not validated."""
     found = read_json(folder / MANIFEST)
     if found is not None and found.get("format") == FORMAT:
         _checked(folder / MANIFEST, found, _check_manifest)
@@ -50,18 +50,18 @@ def load_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def load_progress(folder: Path) -> dict[str, Any] | None:
-    """The record of a table in the making, or None."""
+    """The record of an unfinished table, or None."""
     found = read_json(folder / PROGRESS)
     if found is not None:
         check_format(folder, found)
-        if not _are(found.get("carry"), dict, _is_crc):  # of an older version: not taken up
+        if not _are(found.get("carry"), dict, _is_crc):  # of an older version: discarded
             found["carry"] = {}
         _checked(folder / PROGRESS, found, _check_progress)
     return found
 
 
 def check_format(folder: Path, found: dict[str, Any]) -> None:
-    """A `TableError` if what a folder holds is of another format."""
+    """Raise a `TableError` if what a folder holds is of another format."""
     if found.get("format") != FORMAT:
         raise TableError(
             f"{folder} is of format {short(found.get('format'))}; "
@@ -92,7 +92,7 @@ def checked_manifest(folder: Path) -> dict[str, Any]:
 
 
 def check_identity(folder: Path, found: dict[str, Any], identity: dict[str, Any]) -> None:
-    """An `OtherTableError` unless what is in a folder is what is asked for."""
+    """Raise an `OtherTableError` unless a folder holds the requested table."""
     for name, value in identity.items():
         if found.get(name) != value:
             other = found.get(name)
@@ -104,7 +104,7 @@ def check_identity(folder: Path, found: dict[str, Any], identity: dict[str, Any]
 
 
 def check_files(folder: Path, manifest: dict[str, Any]) -> None:
-    """A `TableError` unless all files of a table are there, and as long as they should be."""
+    """Raise a `TableError` unless all files of a table have the sizes and checksums recorded."""
     for name, wanted in manifest["files"].items():
         try:
             size = (folder / name).stat().st_size
@@ -120,7 +120,7 @@ def check_files(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def description(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """What is known about a finished table, and about the run that made it."""
+    """Facts about a finished table, and about the run that made it."""
     run = _run_facts(path)
     names = ("board", "p4", "objective", "gamma", "states", "afterstates", "terminals", "max_age")
     return {
@@ -137,10 +137,10 @@ def description(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_facts(path: Path) -> dict[str, Any]:
-    """How a table was made; nothing if that is not known any more."""
+    """Facts about the run that made a table; empty if they are lost."""
     try:
         run = read_json(path / RUN) or {}
-    except TableError:  # `verify` says so; the table itself is none the worse
+    except TableError:  # `verify` reports it; the table itself is intact
         return {}
     known = (
         _are(run.get("seconds"), dict, _is_number)
@@ -151,15 +151,15 @@ def _run_facts(path: Path) -> dict[str, Any]:
     return run if known else {}
 
 
-# -- what the fields may be ------------------------------------------------------------------------
+# -- valid fields --------------------------------------------------------------------------------
 
 
 class _FieldError(ValueError):
-    """A field that is not what it should be."""
+    """A field with an invalid value."""
 
 
 def _checked(path: Path, found: dict[str, Any], check: Callable[[dict[str, Any]], None]) -> None:
-    """Check the fields of a file; a `TableError` that names it and what is wrong."""
+    """Check the fields of a file; raise a `TableError` that names it and what is wrong."""
     try:
         check(found)
     except _FieldError as error:
@@ -169,7 +169,7 @@ def _checked(path: Path, found: dict[str, Any], check: Callable[[dict[str, Any]]
 
 
 def _require(fine: bool, name: str, wanted: str) -> None:
-    """Say what a field should be, unless it is."""
+    """Raise an error that says what a field should be, unless it is fine."""
     if not fine:
         raise _FieldError(f"{name} should be {wanted}")
 
@@ -187,7 +187,7 @@ def _is_number(found: object) -> bool:
 
 
 def _are(found: object, kind: type, fine: Callable[[Any], bool], length: int | None = None) -> bool:
-    """Whether it is a list (or dict) of this length whose items (or values) are all fine."""
+    """Whether `found` is a list (or dict) of this length with all items (or values) fine."""
     if not isinstance(found, list | dict) or type(found) is not kind:
         return False
     items = found.values() if isinstance(found, dict) else found
@@ -238,7 +238,7 @@ def _check_problem(found: dict[str, Any]) -> None:
 
 
 def _check_counts(found: dict[str, Any], layers: dict[str, Any]) -> None:
-    """Check the numbers of boards of each layer, and what follows from them."""
+    """Check the number of boards of each layer, and what follows from it."""
     for name in ("states", "afterstates"):
         _require(_are(layers.get(name), list, _is_count), f"layers.{name}", "a list of counts")
         total = sum(layers[name])
@@ -255,7 +255,7 @@ def _check_counts(found: dict[str, Any], layers: dict[str, Any]) -> None:
 def _check_sizes(found: dict[str, Any], files: Any) -> None:
     """Check the sizes of the files of a table, as far as they follow from the counts."""
     fine = _are(files, dict, lambda each: _are(each, dict, _is_count))
-    _require(fine and files.keys() == {KEYS, BLOCKS, VALUES}, "files", "the facts of three files")
+    _require(fine and files.keys() == {KEYS, BLOCKS, VALUES}, "files", "the sizes of three files")
     records = sum(map(blocks_of, found["layers"]["states"]))
     wanted = {
         KEYS: {"bytes": files[KEYS].get("bytes")},
@@ -269,7 +269,7 @@ def _check_sizes(found: dict[str, Any], files: Any) -> None:
 
 
 def _check_progress(found: dict[str, Any]) -> None:
-    """Check the record of a table in the making."""
+    """Check the record of an unfinished table."""
     _require(isinstance(found.get("enumerated"), bool), "enumerated", "true or false")
     for name in ("keys_bytes", "blocks_crc", "valued", "terminals", "runs"):
         _require(_is_count(found.get(name)), name, "a count")

@@ -22,7 +22,7 @@ WON = 1.0
 GROUP = "lab2048.objectives"
 """The entry-point group of objectives in other distributions."""
 SIZE_OF_SUMS = {"float64": 1024.0, "float32": 1.0}
-"""Values that count points are differences of numbers about this large, or were rounded as such."""
+"""Rounding errors of values that count points are relative to numbers at least this large."""
 
 C = TypeVar("C", bound="type[Objective]")
 
@@ -53,7 +53,7 @@ class Objective:
     form: ClassVar[str] = ""
     """How it is written if it takes an argument, such as `reach:TILE`."""
     about: ClassVar[str] = ""
-    """What it means, in a few words of the help, where its name does not say it."""
+    """What it means, in a few words for the help, if its name does not say it."""
 
     points: float = field(default=1.0, init=False, repr=False)
     """The weight of a move's reward."""
@@ -66,7 +66,7 @@ class Objective:
     gamma: float = field(default=1.0, init=False, repr=False)
     """The discount per move, from 0 to 1. A class that annotates it lets users set it."""
     chances: bool = field(default=False, init=False, repr=False)
-    """Whether values are chances, from 0 to 1, so that a regret counts in relation to them."""
+    """Whether values are probabilities, so that a regret counts relative to them."""
 
     @property
     def unit(self) -> str:
@@ -82,7 +82,7 @@ class Objective:
 
     @classmethod
     def parse(cls, argument: str | None) -> Self:
-        """The objective with an argument, the part behind the colon; a `ValueError` if it is wrong.
+        """The objective with an argument, the part after the colon; a `ValueError` if it is wrong.
 
         The argument is None if there is no colon.
         """
@@ -100,10 +100,10 @@ class Objective:
         """The objective as it is written on the command line, without the discount."""
         return self.name if self.argument is None else f"{self.name}:{self.argument}"
 
-    # -- what is asked of it ---------------------------------------------------------------------
+    # -- checks and values -----------------------------------------------------------------------
 
     def check(self, rules: Rules) -> None:
-        """A `ValueError` unless the objective makes sense on a board."""
+        """Raise a `ValueError` unless the objective makes sense on a board."""
         if not re.fullmatch(r"[a-z][a-z0-9-]*(:[\w.+-]+)?", self.text, re.ASCII):
             raise ValueError(f"an objective names a folder, so {short(self.text)} cannot be one")
         if not 0 <= self.worst <= 1 or not 0 <= self.gamma <= 1:
@@ -116,7 +116,7 @@ class Objective:
             check_tile(self.tile, rules)
 
     def discounted(self, gamma: float) -> Self:
-        """The same with a discount per move (1 is none); a `ValueError` if it takes none."""
+        """The same with a discount per move (1: unchanged); a `ValueError` if it takes none."""
         gamma = checked_gamma(gamma)
         if gamma in (1, self.gamma):
             return self
@@ -127,7 +127,7 @@ class Objective:
 
     @property
     def stop(self) -> int:
-        """The rank that ends the game when it is made; one that nobody makes if there is none."""
+        """The rank that ends the game when it is made; one out of reach if there is none."""
         return self.tile.bit_length() - 1 if self.tile else NEVER
 
     def is_won(self, board: Board) -> bool:
@@ -145,12 +145,12 @@ class Objective:
         return mean + self.worst * (least - mean)
 
     def rule(self, p4: float) -> tuple[float, float, float, float, float, float]:
-        """What kernels are given: p4, gamma, worst, points, per_move, q of a move that wins."""
+        """The parameters of kernels: p4, gamma, worst, points, per_move, q of a move that wins."""
         won = float(self.q(0.0, WON))
         return p4, self.gamma, float(self.worst), float(self.points), float(self.per_move), won
 
     def size_of_sums(self, kind: str) -> float:
-        """How large the numbers are whose differences are values; 0 if values are no differences.
+        """The size of the numbers whose differences are values; 0 if values are not differences.
 
         Points are counted as a difference of two potentials (`lab2048.solver.induction`).
         """
@@ -158,12 +158,12 @@ class Objective:
 
 
 def tiles_to_reach(rules: Rules) -> list[int]:
-    """The tiles that a game on a board may be about, smallest first."""
+    """The tiles that an objective may ask for on a board, smallest first."""
     return [1 << rank for rank in range(3, rules.cells + 2)]
 
 
 def check_tile(tile: int, rules: Rules) -> None:
-    """A `ValueError` unless a game on a board may be about making a tile."""
+    """Raise a `ValueError` unless an objective may ask for a tile on a board."""
     tiles = tiles_to_reach(rules)
     if tile not in tiles:
         raise ValueError(
@@ -173,7 +173,7 @@ def check_tile(tile: int, rules: Rules) -> None:
 
 
 def checked_gamma(gamma: object) -> float:
-    """A discount, or a `ValueError`."""
+    """The discount as a float, or a `ValueError`."""
     real = isinstance(gamma, Real) and not isinstance(gamma, bool)
     if not real or not 0 <= float(gamma) <= 1:  # type: ignore[arg-type]
         raise ValueError(f"gamma is a number from 0 to 1, not {short(gamma)}")
@@ -181,7 +181,7 @@ def checked_gamma(gamma: object) -> float:
 
 
 def discount_text(gamma: float, form: str = "gamma {:g}") -> list[str]:
-    """The part of a text that names a discount; none if nothing is discounted."""
+    """The part of a text that names a discount, in a list; empty if nothing is discounted."""
     return [] if gamma == 1 else [form.format(gamma)]
 
 
@@ -198,9 +198,9 @@ _objectives: dict[str, type[Objective]] = {}
 def register_objective(kind: C) -> C:
     """Register a class of objectives, so that its `name` can be solved for. Return the class.
 
-    A class that is defined again, as in a notebook, takes its own place. A distribution registers
-    its objectives for good, for the command line too, by naming their classes in the entry-point
-    group `lab2048.objectives`.
+    A class that is defined again, as in a notebook, replaces its earlier definition. Another
+    distribution registers its objectives permanently, for the command line too, by naming their
+    classes in the entry-point group `lab2048.objectives`.
 
     >>> from dataclasses import dataclass
     >>> from lab2048 import Objective, register_objective, solve
@@ -235,7 +235,7 @@ def register_objective(kind: C) -> C:
 
 
 def objectives() -> dict[str, type[Objective]]:
-    """All objectives that are registered, by their names."""
+    """All registered objectives, by name."""
     return dict(_objectives)
 
 
@@ -258,7 +258,7 @@ def parse_objective(text: object) -> Objective:
 
 
 def _load(name: str) -> None:
-    """Register the objective that another distribution has under this name."""
+    """Register the objective that another distribution provides under this name."""
     from importlib.metadata import entry_points  # slow to import
 
     for entry in entry_points(group=GROUP, name=name):
@@ -269,7 +269,7 @@ def _load(name: str) -> None:
 
 
 def _not_an_objective(found: object) -> str:
-    """The error that lists what there is."""
+    """The error message that lists the known objectives."""
     more = [_form(kind) for kind in _objectives.values() if kind.__module__ != __name__]
     also = f", or one that was registered, {', '.join(more)}" if more else ""
     return f"an objective is {usual_objectives()}, such as reach:512{also}, not {short(found)}"
@@ -308,7 +308,7 @@ class Score(Objective):
 @register_objective
 @dataclass(frozen=True)
 class WorstCase(Objective):
-    """The score that is certain, whatever spawns."""
+    """The score that is guaranteed, whatever spawns."""
 
     name, about = "worst-case", "any spawns"
     worst = 1.0
@@ -317,7 +317,7 @@ class WorstCase(Objective):
 @register_objective
 @dataclass(frozen=True)
 class Reach(Objective):
-    """The chance to make a tile; the game ends there."""
+    """The probability of making a tile; the game ends when it is made."""
 
     name, form, about = "reach", "reach:TILE", "the chance to make it"
     points = 0.0
@@ -325,9 +325,9 @@ class Reach(Objective):
     tile: int = 0
 
     def check(self, rules: Rules) -> None:
-        """A `ValueError` unless the tile is one to reach on a board."""
+        """Raise a `ValueError` unless the tile is one to reach on a board."""
         super().check(rules)
-        check_tile(self.tile, rules)  # 0 is not the tile of a game without one
+        check_tile(self.tile, rules)  # refuses 0 too, which the base class takes for no tile
 
     @property
     def unit(self) -> str:
@@ -336,7 +336,7 @@ class Reach(Objective):
 
     @classmethod
     def parse(cls, argument: str | None) -> Self:
-        """The chance to make the tile that is written in digits."""
+        """The objective of making a tile, written in digits."""
         if not argument or not (argument.isascii() and argument.isdigit() and len(argument) < 10):
             raise ValueError
         return cls(int(argument))

@@ -1,4 +1,4 @@
-"""The player that looks every move up in a table of a solved game."""
+"""The player that looks up every move in the table of a solved game."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lab2048.solver.tables import ensure_table
 
 @dataclass(frozen=True, eq=False)
 class Optimal(Player):
-    """A best move, by the table of the solved game."""
+    """Plays a best move, looked up in the table of the solved game."""
 
     objective: str = option("score", f"what the table was solved for: {usual_objectives()}")
     ties: str = ties_option()
@@ -55,13 +55,13 @@ class Optimal(Player):
 
 
 def objective_of(judge: Table | Player) -> Objective | None:
-    """What the values of a judge are exactly: those of a table; None for all other players."""
+    """The objective whose exact values a judge gives; None unless it is a table or `Optimal`."""
     if isinstance(judge, Optimal):
         judge = judge.table
     return judge.objective if isinstance(judge, Table) else None
 
 
 def even_out(q: Floats, tolerance: Callable[[Floats], Floats]) -> Floats:
-    """The values of moves, with those that count as equally good as the best made equal to it."""
+    """The values of moves, with all that count as equal to the best set to the best."""
     best = np.max(np.where(np.isnan(q), -np.inf, q), axis=1, keepdims=True)
     return np.where(best - q <= tolerance(best), best, q)

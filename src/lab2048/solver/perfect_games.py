@@ -1,4 +1,4 @@
-"""Many games at once, played perfectly with a table."""
+"""Play many games at once, perfectly, with a table."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def start_kernel(rows: int, cols: int) -> Callable[..., None]:
 
     @kernel("void(uint64, uint64[::1], uint64[::1], int64[::1], uint64[::1])")
     def start(seed: U, four: Words, boards: Words, ages: Counts, sources: Words) -> None:
-        """Write the first board of game 0, 1, ... of a seed, its age, and where words come from."""
+        """Write the first board of game 0, 1, ... of a seed, its age and its source of words."""
         for i in range(len(boards)):
             key = game_key(seed, U(i))
             boards[i], _ = start_board(key, four, rows, cols)
             ages[i] = age(boards[i])
-            sources[i] = key + U(3) * GOLDEN  # the words 1 and 2 have drawn the start
+            sources[i] = key + U(3) * GOLDEN  # words 1 and 2 have drawn the start
 
     return start
 
@@ -51,7 +51,7 @@ def turn_kernel(rows: int, cols: int) -> Callable[..., None]:
         down: Slides,
         four: Words,
     ) -> None:
-        """Make a move in each of the games, and let its next word draw what spawns."""
+        """Make a move in each game, and draw the spawn with its next random word."""
         for i in range(len(games)):
             game = games[i]
             after = slide(boards[game], U(moves[i]), across, down, rows, cols)
@@ -63,19 +63,19 @@ def turn_kernel(rows: int, cols: int) -> Callable[..., None]:
 
 
 class Turn(NamedTuple):
-    """All games that have come to one age."""
+    """All games that have reached one age."""
 
     age: int
     made: Counts
-    """How many moves each has made."""
+    """The number of moves made in each."""
     q: Floats
-    """Of the four moves; NaN if one is illegal, as all are where a game is over."""
+    """The values of the four moves of each; NaN if illegal, as all are where a game is over."""
 
 
 def perfect_games(table: Table, games: int, seed: int) -> Iterator[Turn]:
-    """Play games of `seed`; equally good moves are chosen by chance, evenly.
+    """Play games of `seed`, choosing uniformly at random among equally good moves.
 
-    Those of the least age move first, so that the table's layers are needed one after the other.
+    The games of the least age move first, so that layers of the table are needed one after another.
     """
     rules = table.rules
     four = four_threshold(rules)

@@ -1,6 +1,6 @@
-"""The kernels of a walk over the boards of a player's games, and what they fill.
+"""Kernels that carry probabilities through the boards of a player's games, and their buffers.
 
-`lab2048.solver.exact_value` says what is carried from board to board.
+The equations are in `lab2048.solver.exact_value`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lab2048.engine.slides import slide
 from lab2048.solver.successors import BLOCK, next_cells, open_block
 
 SHARDS = 4
-"""Boards are dealt out by their hash, so that threads can gather them without meeting."""
+"""Boards are sharded by their hash, so that threads gather different shards without locks."""
 
-# places in the sums of a layer; behind them, how likely games end there with each largest rank
+# indices into the sums; at ENDS + r the probability that a game ends with the largest rank r
 REWARD, MOVES, ENDS = range(3)
 
 
 class Edges(NamedTuple):
-    """Boards that were come to, with repetitions, and the probability of each: a row a shard."""
+    """Boards reached, with repetitions, and the probability of each: one row per shard."""
 
     keys: Words
     masses: Floats
@@ -36,12 +36,12 @@ class Edges(NamedTuple):
 
 
 class Crowd(NamedTuple):
-    """Different boards and the probability of each, by hash: two words each, a board in the first
-    (0 where there is none), the probability in the second as a float64."""
+    """A hash table of distinct boards and their probabilities. A slot is two words: the board
+    (0 if the slot is free), then its probability as a float64."""
 
     words: Words
     size: Counts
-    """How many boards there are, in an array of one."""
+    """The number of boards, in an array of length 1 that kernels can change."""
 
     def boards(self) -> tuple[Words, Floats]:
         """All boards, and their probabilities."""
@@ -50,13 +50,13 @@ class Crowd(NamedTuple):
 
 
 def new_edges(room: int) -> Edges:
-    """Room for so many boards a shard."""
+    """Empty edges with room for `room` boards per shard."""
     keys, masses = np.empty((SHARDS, room), np.uint64), np.empty((SHARDS, room))
     return Edges(keys, masses, np.zeros(SHARDS, np.int64))
 
 
 def new_crowd(boards: int) -> Crowd:
-    """An empty crowd that is half full with so many boards."""
+    """An empty crowd, at most half full once it holds `boards` boards."""
     slots = 1 << max(4, (2 * boards).bit_length())
     return Crowd(np.zeros(2 * slots, np.uint64), np.zeros(1, np.int64))
 
@@ -66,7 +66,7 @@ CROWD, EDGES = numba.typeof(new_crowd(1)), numba.typeof(new_edges(1))
 
 @fragment
 def deal(keys: Words, masses: Floats, size: int, edges: Any) -> None:
-    """Append boards with a probability to the shards that they belong to."""
+    """Append boards to the shards that they belong to, leaving out those of probability 0."""
     for i in range(U(size)):
         shard = np.int64((keys[i] * GOLDEN) >> U(62))
         place = edges.sizes[shard]
@@ -87,7 +87,7 @@ def move_on_kernel(rows: int, cols: int, symmetric: bool) -> Callable[..., None]
         edges: Any,
         sums: Floats,
     ) -> None:
-        """Carry the probabilities of states to afterstates, and sum up what happens on the way."""
+        """Carry the probabilities of states to afterstates; add reward, moves, ends to `sums`."""
         boards, afters, carried = (
             np.empty(BLOCK, np.uint64),
             np.empty(BLOCK, np.uint64),
@@ -124,7 +124,7 @@ def spawn_on_kernel(rows: int, cols: int, symmetric: bool) -> Callable[..., None
 
     @kernel(types.void(WORDS, FLOATS, types.uint64, types.float64, EDGES))
     def spawn_on(afters: Words, masses: Floats, rank: U, weight: float, edges: Any) -> None:
-        """Carry the probabilities of afterstates to the states that a tile of this rank makes."""
+        """Carry the probabilities of afterstates to the states after a spawn of `rank`."""
         boards, empty = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
         states, sources = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint32)
         share, carried = np.empty(BLOCK), np.empty(BLOCK)
@@ -149,13 +149,13 @@ def spawn_on_kernel(rows: int, cols: int, symmetric: bool) -> Callable[..., None
 
 @kernel(types.int64(WORDS, FLOATS, CROWD))
 def gather(keys: Words, masses: Floats, crowd: Any) -> int:
-    """Add probabilities to boards, which are new to the crowd or not, until it is too full.
+    """Add boards to a crowd, summing the probabilities of equal ones, until it is too full.
 
-    Returns how many were added.
+    Returns how many of `keys` were added.
     """
     floats = crowd.words.view(np.float64)
     mask = U(len(crowd.words) - 1)
-    room = len(crowd.words) * 3 // 8  # three in four of the slots
+    room = len(crowd.words) * 3 // 8  # three quarters of the slots
     size = crowd.size[0]
     for i in range(len(keys)):
         place = ((keys[i] * GOLDEN) >> U(20) << U(1)) & mask
@@ -175,7 +175,7 @@ def gather(keys: Words, masses: Floats, crowd: Any) -> int:
 
 
 class WalkKernels(NamedTuple):
-    """The kernels of a walk on one board."""
+    """The kernels of a walk, for one board shape."""
 
     move_on: Callable[..., None]
     spawn_on: Callable[..., None]
@@ -183,7 +183,7 @@ class WalkKernels(NamedTuple):
 
 @cache
 def walk_kernels(rows: int, cols: int, symmetric: bool) -> WalkKernels:
-    """The kernels for a board, and for players that play all images of a board alike or not."""
+    """The kernels for a board shape, and for players with or without `Player.symmetric`."""
     return WalkKernels(
         move_on_kernel(rows, cols, symmetric), spawn_on_kernel(rows, cols, symmetric)
     )

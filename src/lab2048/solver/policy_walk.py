@@ -1,4 +1,4 @@
-"""The boards that games of a player come to, age by age, each with its probability."""
+"""The boards that a player's games reach, age by age, each with its probability."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from lab2048.solver.policy_kernels import (
 )
 
 PART = 1 << 13
-"""So many boards are carried on, and a player is asked about, in one call."""
+"""The number of boards per call of a kernel, and of the player."""
 
 
 class Layer(NamedTuple):
-    """All boards of one age that games of a player come to."""
+    """All states of one age that a player's games reach."""
 
     age: int
     states: Words
     masses: Floats
-    """The probability that a game comes to the state."""
+    """The probability that a game reaches the state."""
     chances: Floats
-    """Of the player's four moves."""
+    """The probability of each of the player's four moves."""
 
 
 class Walk:
-    """The boards that games of a player come to, age by age."""
+    """A walk through all boards that a player's games reach, age by age."""
 
     def __init__(self, player: Player, pool: ThreadPoolExecutor) -> None:
         self.player, self.rules, self._pool = player, player.rules, pool
@@ -49,14 +49,14 @@ class Walk:
         self._tiles = [(1, 1 - self.rules.p4), (2, self.rules.p4)]
         self.sums = np.zeros(ENDS + 16)
         self.ages: dict[int, list[Crowd]] = {}
-        self._spare: list[Edges] = []  # memory that is new costs as much as what is done in it
+        self._spare: list[Edges] = []  # reused: touching new memory costs as much as the work in it
         cells = self.rules.cells
         for rank, weight in self._tiles:  # the first tile of the start; the second spawns on it
             keys = np.array([rank << 4 * cell for cell in range(cells)], np.uint64)
             self._spawn([(keys, np.full(cells, weight / cells))], 2 * rank)
 
     def youngest(self) -> Layer:
-        """The boards of the least age that is left, with the player's chances on each."""
+        """Remove and return the youngest layer left, with the player's chances on each state."""
         age = min(self.ages)
         shards = list(self._pool.map(Crowd.boards, self.ages.pop(age)))
         states, masses = (np.concatenate(part) for part in zip(*shards, strict=True))
@@ -70,7 +70,7 @@ class Walk:
         return Layer(age, states, masses, chances)
 
     def go_on(self, layer: Layer) -> None:
-        """Carry the probabilities of a layer to those that follow."""
+        """Carry the probabilities of a layer on to the layers 2 and 4 older."""
 
         def move(part: slice) -> tuple[Edges, Floats]:
             states, masses, chances = (array[part] for array in layer[1:])
@@ -115,7 +115,7 @@ class Walk:
         return filled
 
     def _edges(self) -> Edges:
-        """Room for all that can follow the boards of a part, used before or new."""
+        """Edges with room for all successors of a part, reused or new."""
         try:
             edges = self._spare.pop()
         except IndexError:
@@ -124,7 +124,7 @@ class Walk:
         return edges
 
     def _add(self, keys: Words, masses: Floats, crowd: Crowd) -> Crowd:
-        """The crowd with more boards, or if they do not fit a larger one."""
+        """Add boards to a crowd; return it, or a larger copy if they do not fit."""
         done = gather(keys, masses, crowd)
         while done < len(keys):
             larger = new_crowd(4 * int(crowd.size[0]))
@@ -134,10 +134,10 @@ class Walk:
         return crowd
 
     def _none(self) -> list[Crowd]:
-        """Crowds with nothing in them."""
+        """An empty crowd for each shard."""
         return [new_crowd(PART) for _ in range(SHARDS)]
 
 
 def _parts(size: int) -> list[slice]:
-    """So many boards in parts of the same size, whatever the number of threads."""
+    """`size` boards as slices of `PART` boards, whatever the number of threads."""
     return [slice(begin, min(begin + PART, size)) for begin in range(0, size, PART)]

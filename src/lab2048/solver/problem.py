@@ -11,11 +11,11 @@ from lab2048.game import Board, Rules
 from lab2048.solver.objective import Objective, Score, discount_text, parse_objective
 
 MAX_CELLS = 12
-"""Larger boards make tiles that do not fit four bits, in more states than there are disks for."""
+"""Larger boards make tiles whose rank exceeds four bits, and more states than disks can hold."""
 ON_THE_FLY = 8
-"""Boards of up to this many cells are solved when they are needed, in about a second."""
+"""Boards of up to this many cells are solved on demand, in about a second."""
 START_KINDS = ("2+2", "2+4", "4+4")
-"""The kinds of start, by the two tiles."""
+"""The kinds of start, named by their two tiles."""
 StartValues = dict[str, float | None]
 
 
@@ -47,7 +47,7 @@ class Problem:
         objective: str | Objective = Score.name,
         gamma: float = 1.0,
     ) -> Problem:
-        """The problem of a board named like `3x3` and an objective named like `reach:512`."""
+        """The problem of a board such as `3x3` and an objective such as `reach:512`."""
         rules = board if isinstance(board, Rules) else Rules.parse(board)
         if p4 is not None:
             rules = Rules(rules.rows, rules.cols, p4)
@@ -62,7 +62,7 @@ class Problem:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """What makes this problem different from others."""
+        """The fields that identify the problem, JSON-serialisable."""
         return {
             "board": self.rules.name,
             "p4": self.rules.p4,
@@ -72,7 +72,7 @@ class Problem:
 
     @property
     def goal(self) -> str:
-        """The objective as it is written on the command line."""
+        """The objective as written on the command line."""
         return self.objective.text
 
     @property
@@ -82,7 +82,7 @@ class Problem:
 
     @property
     def name(self) -> str:
-        """The name of the table's folder, unless another is chosen."""
+        """The default name of the table's folder, for values of float64."""
         parts = [self.rules.name, self.goal.replace(":", "-")]
         if self.rules.p4 != Rules(2, 2).p4:
             parts.append(f"p4-{self.rules.p4!r}")
@@ -90,11 +90,11 @@ class Problem:
 
     @property
     def rule(self) -> tuple[float, ...]:
-        """What kernels are given (`Objective.rule`)."""
+        """The parameters of the kernels (`Objective.rule`)."""
         return self.objective.rule(self.rules.p4)
 
     def starts(self) -> Iterator[tuple[str, float, Board]]:
-        """Every start that has a chance: its kind, its chance, its canonical board."""
+        """Every possible pair of first spawns: kind of start, chance, canonical board."""
         rules = self.rules
         empty = Board((0,) * rules.cells, rules.rows, rules.cols)
         for first in rules.spawns(empty):
@@ -105,13 +105,13 @@ class Problem:
 
 
 def start_values(problem: Problem, value_of: Callable[[Board], float]) -> StartValues:
-    """The value of a start drawn by the rules, and of each kind of start; None if it has no chance.
+    """The value of a start drawn by the rules, and of each kind of start; None if it cannot occur.
 
     A kind's value is the mean over the positions of the two tiles.
     """
     found = [(kind, chance, value_of(board)) for kind, chance, board in problem.starts()]
     values: StartValues = {"start": math.fsum(chance * value for _, chance, value in found)}
-    for kind in START_KINDS:  # all starts of a kind have the same chance
+    for kind in START_KINDS:  # all starts of a kind are equally likely
         some = [value for name, _, value in found if name == kind]
         values[kind] = math.fsum(some) / len(some) if some else None
     return values

@@ -1,4 +1,4 @@
-"""A cache of decoded blocks and layers, limited by their size."""
+"""A cache of decoded blocks and layers, limited by their size in bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Recent(Generic[K, T]):
-    """What was used last, up to `room` bytes. Any thread may ask."""
+    """A thread-safe cache of the items used last: up to `room` bytes, but at least one item."""
 
     def __init__(self, room: int) -> None:
         self._room, self._used = room, 0
@@ -20,7 +20,7 @@ class Recent(Generic[K, T]):
         self._lock = threading.Lock()
 
     def get(self, name: K, make: Callable[[], T]) -> T:
-        """Return the thing of a name, made now if it is not there."""
+        """Return the item called `name`; `make` it if it is not cached."""
         with self._lock:
             if name in self._kept:
                 self._kept.move_to_end(name)
@@ -35,13 +35,13 @@ class Recent(Generic[K, T]):
         return made
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Empty the cache."""
         with self._lock:
             self._kept.clear()
             self._used = 0
 
 
 def _size(thing: Any) -> int:
-    """The bytes of decoded keys."""
+    """The bytes of an array, or of a tuple of arrays."""
     arrays = thing if isinstance(thing, tuple) else (thing,)
     return sum(array.nbytes for array in arrays)

@@ -1,12 +1,12 @@
-"""Kernels that lead from many boards to the next: moves to afterstates, spawns to states.
+"""Kernels that expand many boards at once: moves to afterstates, spawns to states.
 
-All boards of a call have one shape, for which the kernel is compiled. Boards are taken a block at
-a time, and every stage of the work is a short loop over the block that the compiler turns into
-vector code; only where results are packed together does a loop go board by board, without branches.
+All boards of a call have one shape, for which the kernel is compiled. Boards are processed in
+blocks, and every stage is a short loop over a block that the compiler vectorises; only the loops
+that pack results together go board by board, without branches.
 
-What comes out is canonical (`smallest`). Which moves are made does not matter here, so a vertical
-move is one of the transposed board; left and right come out of one look into a table of *pairs*
-(`slides.pairs`).
+Results are canonical (`smallest`). The direction of a move does not matter here, so a vertical move
+is made on the transposed board; one lookup in a table of *pairs* (`slides.pairs`) gives both left
+and right.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from lab2048.engine.slides import pairs, slide_both
 
 BLOCK = 256
 TAG = U(56)
-"""Where the byte of a word begins that may number the boards of a block."""
+"""The lowest bit of a word's top byte, which may hold the index of a board in its block."""
 WIN = U(2**64 - 1)
-"""Stands in place of an afterstate that ends the game: the tile that was to be made is on it."""
+"""Stands for an afterstate that ends the game because it holds the target tile."""
 
 
 # -- blocks: inlined into the kernels ------------------------------------------------------------
@@ -33,7 +33,7 @@ WIN = U(2**64 - 1)
 
 @fragment
 def holds(board: U, rank: U) -> bool:
-    """Whether some cell holds a tile of just this rank (which is not 0)."""
+    """Whether some cell holds exactly this rank, which must not be 0."""
     return bool(occupied(board ^ (rank * CELLS)) != CELLS)
 
 
@@ -42,9 +42,9 @@ def holds(board: U, rank: U) -> bool:
 
 @fragment
 def pack_legal(slid: Words, before: Words, size: int, edges: Words, found: U) -> U:
-    """Append the boards that were changed by the slide; how many there are then.
+    """Append the boards that the slide changed; return the new number of edges.
 
-    The top byte, which no board uses, says which board of the block it was.
+    The top byte, which no board uses, holds the index of the board in its block.
     """
     for i in range(U(size)):
         edges[found] = slid[i] | (i << TAG)
@@ -63,10 +63,10 @@ def all_moves(
     rows: int,
     cols: int,
 ) -> int:
-    """Write the canonical afterstates of all legal moves, and whose they are; how many.
+    """Write the canonical afterstate of every legal move and the index of its key; how many.
 
-    An afterstate that holds the rank `stop` is a `WIN`. There has to be room for 4 a key and one
-    more. The pairs may also be of uint32.
+    An afterstate that holds the rank `stop` is written as `WIN`. `edges` and `sources` need room
+    for 4 entries per key and one more. The pairs may also be of uint32.
     """
     board, turned = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     first, last = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
@@ -84,14 +84,14 @@ def all_moves(
             turned[i] = transpose(board[i], rows, cols)
         for i in range(size):
             first[i], last[i] = slide_both(turned[i], down, cols, rows)
-        if rows != cols:  # a square may stay on its side
+        if rows != cols:  # a square board may stay transposed
             for i in range(size):
                 turned[i] = board[i]
                 first[i] = transpose(first[i], cols, rows)
                 last[i] = transpose(last[i], cols, rows)
         found = pack_legal(first, turned, size, edges, found)
         found = pack_legal(last, turned, size, edges, found)
-        for i in range(begin, found):  # unsigned: an index below 0 would stop the vectors
+        for i in range(begin, found):  # unsigned: indices that may be negative prevent vector code
             sources[i] = np.uint32(U(start) + (edges[i] >> TAG))
             after = smallest(edges[i] & ((U(1) << TAG) - U(1)), rows, cols)
             edges[i] = WIN if holds(after, stop) else after
@@ -121,7 +121,7 @@ def moves_kernel(rows: int, cols: int) -> Callable[..., int]:
 def open_block(
     keys: Words, start: int, size: int, boards: Words, empty: Words, rows: int, cols: int
 ) -> int:
-    """Take a block of afterstates and the masks of their empty cells; how many."""
+    """Write a block of afterstates and the masks of their empty cells; return its size."""
     for i in range(size):
         boards[i] = keys[start + i]
         empty[i] = empty_cells(boards[i], rows, cols)
@@ -130,7 +130,7 @@ def open_block(
 
 @fragment
 def next_cells(boards: Words, empty: Words, sources: Halves, size: int) -> int:
-    """Strike the lowest empty cell from every mask; the boards that have another, and how many."""
+    """Clear the lowest cell of every mask; keep the boards that have another; return how many."""
     left = 0
     for i in range(size):
         rest = empty[i] & (empty[i] - U(1))
@@ -143,9 +143,9 @@ def next_cells(boards: Words, empty: Words, sources: Halves, size: int) -> int:
 
 @fragment
 def all_spawns(keys: Words, rank: U, out: Words, found: int, rows: int, cols: int) -> int:
-    """Append the canonical states that a tile of this rank leads to; how many there are then.
+    """Append the canonical states after a spawn of `rank`; return the new number of states.
 
-    There has to be room for one an empty cell of each key.
+    `out` needs room for one state per empty cell of each key.
     """
     boards, empty = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     sources = np.empty(BLOCK, np.uint32)

@@ -1,4 +1,4 @@
-"""What optimal play is like, exactly: statistics of a solved game.
+"""Exact statistics of optimal play, from the table of a solved game.
 
 They are sums over all states, weighted by the chance that optimal play visits them, which
 `lab2048.solver.survey_walk` carries through the layers.
@@ -28,14 +28,14 @@ from lab2048.tabular import Tabular, html_table
 Progress = Callable[[int, int], object]
 
 EXACT_CELLS = 9
-"""On boards of up to so many cells the number of fours is carried along exactly."""
+"""On boards of up to this many cells the figures by move are exact."""
 GAMES = 100_000
-"""Games that are played where the figures by move are not found exactly."""
+"""The number of games played for the figures by move on larger boards."""
 
 
 @dataclass
 class ByAge:
-    """Figures of each age, for all states of it and weighted by how often they are visited."""
+    """Figures per age, over all its states and weighted by visits."""
 
     age: list[int] = field(default_factory=list)
     states: list[int] = field(default_factory=list)
@@ -52,15 +52,15 @@ class ByAge:
 
 @dataclass
 class ByMove:
-    """Figures of each move number, weighted by visits: move 0 is the first."""
+    """Figures per move number, weighted by visits; the first move is number 0."""
 
     games: int | None = None
-    """How many games were played to find them; None if they are exact."""
+    """The number of games played to estimate them; None if they are exact, 0 if left out."""
     visits: list[float] = field(default_factory=list)
     gap: list[float | None] = field(default_factory=list)
     margin: list[float | None] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
-    """The chance that a game ends after so many moves."""
+    """The chance that a game ends after this number of moves."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Survey(Tabular):
     by_age: ByAge
     by_move: ByMove
     lost: float
-    """Chance that was lost in the tails of the columns."""
+    """Chance missing from the exact figures by move (`lab2048.solver.survey_walk`)."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the survey as plain values."""
@@ -111,7 +111,7 @@ class Survey(Tabular):
 
 
 class Tally:
-    """Sums over all layers, of which the survey is made."""
+    """Sums over all layers, from which the survey is made."""
 
     def __init__(self, table: Table, walk: Walk) -> None:
         self._table, self._walk = table, walk
@@ -124,7 +124,7 @@ class Tally:
         self.gaps, self.margins = np.zeros(longest), np.zeros(longest)
 
     def add(self, layer: Visited) -> None:
-        """Count a layer in."""
+        """Add a layer to the sums."""
         chance = layer.chances[:, 0]
         legal, choice = layer.options > 0, layer.options > 1
         with np.errstate(invalid="ignore"):
@@ -150,7 +150,7 @@ class Tally:
         scores, ranks = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
         ends_of(keys, scores, ranks)
         self.final += np.bincount(ranks, chances[:, 0], minlength=18)
-        # both are a number less some times the number of fours, whose moments are known
+        # both are a number minus a multiple of the number of fours, whose moments are known
         self.score += _moments(scores.astype(np.float64), 4.0, chances)
         self.moves += _moments(np.full(len(keys), layer.age / 2 - 2), 1.0, chances)
 
@@ -162,7 +162,7 @@ class Tally:
         legal: Flags,
         choice: Flags,
     ) -> None:
-        """Count the states of a layer by the number of their move."""
+        """Add the states of a layer to the sums by move number."""
         visited = np.flatnonzero(layer.chances[:, 0])
         columns = layer.chances[visited, MOMENTS:]
         fours = self._walk.columns.first(layer.age) + np.arange(columns.shape[1])
@@ -179,7 +179,7 @@ class Tally:
             np.add.at(sums, number[inside], found[inside])
 
     def by_move(self) -> ByMove:
-        """The figures by move number, up to the last move that is ever made."""
+        """The figures by move number, up to the end of the longest game."""
         last = int(np.flatnonzero(self.ends).max(initial=0)) + 1
         return ByMove(
             None,
@@ -191,7 +191,7 @@ class Tally:
 
 
 def _moments(numbers: Floats, factor: float, chances: Floats) -> Floats:
-    """Chance, first and second moment of numbers less a factor times the number of fours."""
+    """Total chance, first and second moment of `numbers` minus `factor` times the fours."""
     chance, first, second = chances[:, 0], chances[:, 1], chances[:, 2]
     return np.array(
         [
@@ -203,7 +203,7 @@ def _moments(numbers: Floats, factor: float, chances: Floats) -> Floats:
 
 
 def _ratio(total: Any, weight: Any) -> float | None:
-    """A mean; None if there is nothing to take it of."""
+    """The mean; None if the weight is 0."""
     return float(total / weight) if weight > 0 else None
 
 
@@ -230,11 +230,11 @@ def survey(
     seed: int = 0,
     progress: Progress = lambda done, total: None,
 ) -> Survey:
-    """Return the exact statistics of optimal play, of a table whose objective is the score.
+    """Return exact statistics of optimal play, from a table whose objective is the score.
 
     The table of a board or a problem is made if it is missing. `progress` is called with the
-    number of states that are done, and of how many. Figures by move are left out if they are not
-    asked for; on boards of more than `EXACT_CELLS` cells they are those of `games`.
+    number of states done and their total. Without `by_move` the figures by move are left out; on
+    boards of more than `EXACT_CELLS` cells they come from `games` games, in a second pass.
 
     >>> found = survey("2x2")
     >>> round(found.score["mean"], 3), round(found.reach[16], 3)
@@ -276,7 +276,7 @@ def survey(
 
 
 def sampled(table: Table, games: int, seed: int, progress: Progress) -> ByMove:
-    """The figures by move of games that are played perfectly."""
+    """The figures by move, estimated from games played perfectly."""
     longest = int(table.manifest["max_age"]) // 2
     visits, choices, gaps, margins, ends = np.zeros((5, longest))
     done = 0

@@ -27,7 +27,7 @@ class SurveyByP4(Tabular):
     board: str
     gamma: float
     surveys: Sequence[Survey]
-    """Without the figures by move, in the order in which p4 was given."""
+    """In the order in which p4 was given, without figures by move."""
 
     @property
     def tiles(self) -> list[int]:
@@ -53,7 +53,7 @@ class SurveyByP4(Tabular):
         ]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per p4, the chance to make each tile as `reach_TILE`."""
+        """Return one row per p4, with the chance to make each tile as `reach_TILE`."""
         found = []
         for row in self.as_json():
             reach = row.pop("reach")
@@ -71,8 +71,8 @@ def survey_by_p4(
 ) -> SurveyByP4:
     """Survey optimal play on a board for several chances of a 4.
 
-    Tables that are missing are made. `progress` is called with the name of a table, the number of
-    its states that are done, and of how many.
+    Missing tables are made. `progress` is called with the name of a table, the number of its
+    states done, and their total.
 
     >>> found = survey_by_p4("2x2", [0, 0.1, 0.5])
     >>> [round(row["mean"], 1) for row in found.rows()]
@@ -80,7 +80,7 @@ def survey_by_p4(
     """
     problems = [Problem.of(board, p4=each, gamma=gamma) for each in p4]
     if not problems:
-        raise ValueError("there is no p4 to survey")
+        raise ValueError("give at least one p4 to survey")
     found = []
     for problem in problems:
 

@@ -1,14 +1,14 @@
-"""The chance of optimal play to visit each state, and what its moves are worth there.
+"""The chance that optimal play visits each state, and the values of the moves there.
 
-The chance to visit a state is carried forward through the layers: from the states to the
-afterstates of their optimal moves (moves that are equally good share it evenly), from there to the
-states that spawns make. A state does not tell how many moves led to it, but
+The chance is carried forward through the layers: from the states to the afterstates of their
+optimal moves (equally good moves share it evenly), from there to the states that spawns make. A
+state does not determine how many moves led to it, but
 
     moves = age / 2 - 2 - fours          score = sum of tile * (rank - 1) - 4 * fours
 
-where `fours` is how many 4s have spawned, so the chance is carried split up by the number of fours
-(*columns*), or, on large boards, with its first two moments. The columns are a window that moves
-along with the mean; what falls out of it is below `Survey.lost` (lab2048.solver.survey).
+where `fours` is the number of 4s that have spawned. So the chance is carried together with the
+first two moments of this number and, on small boards, split by it into *columns*. The columns are a
+window that moves with the mean; `Survey.lost` (lab2048.solver.survey) is the chance outside it.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from lab2048.solver.table_files import TableError, age_of
 from lab2048.solver.threads import WorkerThreads
 
 DEVIATIONS = 8
-"""How many standard deviations of the number of fours the columns go to either side."""
+"""How far the columns go to either side, in standard deviations of the number of fours."""
 
 AT_LEAST = 10
-"""And how many columns more: where 4s, or 2s, are rare, their number is not spread like a bell."""
+"""Further columns on either side: if 4s or 2s are rare, their number is far from normal."""
 
 
 @cache
 def judge_kernel(rows: int, cols: int) -> Callable[..., int]:
-    """The kernel that compares the moves of states of one shape."""
+    """The kernel that compares the moves of states, for one board shape."""
     cells = rows * cols
 
     @kernel(
@@ -58,9 +58,9 @@ def judge_kernel(rows: int, cols: int) -> Callable[..., int]:
     ) -> int:
         """Write for each state A of its best, second best and worst move, and how many are best.
 
-        `shares` is for each edge its share among the best, 0 if it is not one of them. `afters`
-        is the index of A, `tolerance` a factor and the least value that it is applied to. Returns
-        how many afterstates were not found.
+        `shares` gets 1 / (how many are best) for the edge of a best move, 0 for any other. `afters`
+        is the index of A (`lab2048.solver.induction`), `tolerance` a factor and the least value
+        that it is applied to. Returns the number of afterstates not found.
         """
         values = afters.view(np.float64)
         found, missed = np.empty(BLOCK, np.float64), np.empty(BLOCK, np.int64)
@@ -107,13 +107,13 @@ def pass_on(
 
 @cache
 def spawn_on_kernel(rows: int, cols: int) -> Callable[..., None]:
-    """The kernel that carries chances from afterstates of one shape to states."""
+    """The kernel that carries chances from afterstates to states, for one board shape."""
 
     @kernel("void(uint64[::1], float64[:, ::1], uint64, float64, uint64[::1], float64[:, ::1])")
     def spawn_on(
         afters: Words, chances: Floats, rank: U, weight: float, states: Words, out: Floats
     ) -> None:
-        """Add the chances of afterstates, times a weight, to the states that a tile makes."""
+        """Add the chances of afterstates, times `weight`, to the states after a spawn of `rank`."""
         for i in range(len(afters)):
             if chances[i, 0] <= 0:
                 continue
@@ -138,11 +138,11 @@ def ends_of(keys: Words, scores: Counts, ranks: Counts) -> None:
 
 
 MOMENTS = 3
-"""Columns before those of the numbers of fours: chance, chance * fours, chance * fours**2."""
+"""The number of columns that come first: chance, chance * fours, chance * fours**2."""
 
 
 class Columns:
-    """Which numbers of fours the columns of an age stand for."""
+    """The numbers of fours that the columns of an age stand for."""
 
     def __init__(self, p4: float, exact: bool) -> None:
         self._p4, self._exact = p4, exact
@@ -153,7 +153,7 @@ class Columns:
         return max(0, math.floor(mean - DEVIATIONS * deviation) - AT_LEAST)
 
     def width(self, age: int) -> int:
-        """How many columns there are, those of the moments included."""
+        """The number of columns, including those of the moments."""
         if not self._exact:
             return MOMENTS
         mean, deviation = self._expected(age)
@@ -161,12 +161,12 @@ class Columns:
         return MOMENTS + 1 + last - self.first(age)
 
     def _expected(self, age: int) -> tuple[float, float]:
-        """About how many fours there are at an age, and by how much that varies."""
+        """The approximate mean and standard deviation of the number of fours at an age."""
         step = 2 + 2 * self._p4
         return self._p4 * age / step, math.sqrt(4 * self._p4 * (1 - self._p4) * age / step**3)
 
     def moved(self, chances: Floats, age: int, fours: int) -> Floats:
-        """Chances at an age as columns of the next one, `fours` (0 or 1) spawned on the way."""
+        """Chances at an age, in the columns of the age after a spawned 2 (`fours` 0) or 4 (1)."""
         older = age + 2 + 2 * fours
         out = np.zeros((len(chances), self.width(older)))
         out[:, :MOMENTS] = chances[:, :MOMENTS]
@@ -182,7 +182,7 @@ class Columns:
 
 
 class Visited(NamedTuple):
-    """A layer, and what is known about its states."""
+    """A layer, with the chances and the move values of its states."""
 
     age: int
     keys: Words
@@ -191,12 +191,12 @@ class Visited(NamedTuple):
     judged: Floats
     """A of the best, second best and worst move, and how many are best."""
     options: Counts
-    """How many moves are legal."""
+    """The number of legal moves."""
     afterstates: int
 
 
 class Walk:
-    """A way through all layers, youngest first, with the chance of every state."""
+    """A walk through all layers, youngest first, that carries the chance of every state."""
 
     def __init__(self, table: Table, threads: WorkerThreads, exact: bool) -> None:
         rules = table.rules
@@ -237,14 +237,14 @@ class Walk:
         return self._indexes[layer]
 
     def _chances_of(self, layer: int) -> Floats:
-        """The chances of a layer's states, as far as they have been added up."""
+        """The chances of a layer's states, as summed up so far."""
         if layer not in self._chances:
             width = self.columns.width(age_of(layer))
             self._chances[layer] = np.zeros((len(self._keys_of(layer)), width))
         return self._chances[layer]
 
     def visit(self, layer: int) -> Visited:
-        """A layer with all its chances; they are carried on to the next ones."""
+        """Return a layer with its final chances, and carry them on to the next two layers."""
         keys, chances = self._keys_of(layer), self._chances_of(layer)
         lots = divided(keys, self.threads.parts(len(keys)), self._shift)
         moves = self.threads.run(
@@ -273,7 +273,7 @@ class Walk:
         return Visited(age_of(layer), keys, chances, judged, options, len(afters))
 
     def _value(self, layer: int, afters: Words) -> None:
-        """Put A of the afterstates into their index."""
+        """Compute A of the afterstates and put it into their index."""
         two, four = self._index_of(layer + 1).words, self._index_of(layer + 2).words
         lots = divided(afters, self.threads.parts(len(afters)), self._shift)
         begins = self._afters.share_out([len(lot) for lot in lots])
@@ -287,7 +287,7 @@ class Walk:
         self.threads.run([partial(value, part) for part in range(len(lots))])
 
     def _judge_lot(self, keys: Words, edges: Words, sources: Halves, judged: Floats) -> Floats:
-        """Compare the moves of some states; the shares of their moves."""
+        """Compare the moves of one lot of states; return the shares of their moves."""
         shares = np.empty(len(edges))
         slack = np.array(self.table.slack)
         _check(self._judge(keys, edges, sources, self._afters.words, slack, judged, shares))
@@ -306,8 +306,8 @@ class Walk:
 
 
 def _check(lost: int) -> None:
-    """Every board that a layer leads to is in the layer it leads to."""
+    """Raise `TableError` if some successors are not in the layer where they belong."""
     if lost:
         raise TableError(
-            f"{lost} boards are missing from the table; lab2048 table verify says more"
+            f"{lost} boards are missing from the table; check it with: lab2048 table verify"
         )

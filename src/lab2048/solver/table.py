@@ -1,7 +1,7 @@
-"""A solved game to look things up in: the exact value of every state and of every move.
+"""The table of a solved game: the exact value of every state and of every move.
 
-One board at a time needs no kernel: the blocks that hold it and what follows from it are decoded
-and searched. Many at once are looked up in whole layers, on all cores (`lab2048.solver.lookup`).
+To look up one board takes no kernel: the blocks that hold it and its successors are decoded and
+searched. Many at once are looked up in whole layers, on all cores (`lab2048.solver.lookup`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from lab2048.tabular import html_table
 T = TypeVar("T")
 
 CACHE_BYTES = 1 << 30
-"""The memory that decoded keys may take."""
+"""The default limit for decoded layers; decoded blocks may take a quarter of it on top."""
 TOLERANCE = {"float64": 1e-12, "float32": 2.4e-7}
 """Moves count as equally good if their q differ by no more than this, relative to the numbers that
-were rounded (`Table.tolerance`): well above the roundings that are found (docs/formats.md)."""
+were rounded (`Table.tolerance`): well above the observed rounding errors (docs/formats.md)."""
 
 
 class NotInTableError(KeyError, ValueError):
@@ -55,19 +55,19 @@ class NotInTableError(KeyError, ValueError):
 
 
 class NotDecodedError(LookupError):
-    """A block that is not in memory, while only memory may be read (`Table.in_memory`)."""
+    """A block that is not in memory, where no file may be read (`Table.in_memory`)."""
 
 
 class MoveValue(NamedTuple):
-    """What a legal move is worth."""
+    """The value of a legal move, and its parts."""
 
     reward: int
     after_value: float
     """The value of the afterstate: for the score the mean over spawns."""
     q: float
-    """What both are worth together: for the score reward + gamma * after_value."""
+    """The value of the move: for the score reward + gamma * after_value."""
     regret: float
-    """The best move's q less this one's."""
+    """The best move's q minus this one's."""
     optimal: bool
 
 
@@ -95,7 +95,7 @@ class Table:
         self.kind: str = self.manifest["values"]
         self.counts: list[int] = self.manifest["layers"]["states"]
         self.keys = KeyFile(folder, self.counts)
-        # who lets go of a table without closing it gives its files back all the same
+        # closes the files of a table that is dropped without being closed
         weakref.finalize(self, self.keys.close)
         self._values = ValueFile(
             folder, self.kind, self.counts, self.manifest["layers"]["value_crcs"]
@@ -127,10 +127,10 @@ class Table:
         self._values.close()
 
     def in_memory(self) -> Table:
-        """The same table for a thread that must not wait for files.
+        """A view of the table for a thread that must not wait for files.
 
-        It answers about single boards from the blocks that are in memory. Where one would have to
-        be read and decoded first, it raises a `NotDecodedError`. It lives no longer than the table.
+        It looks single boards up in the blocks that are in memory, and raises a `NotDecodedError`
+        if a block would have to be read and decoded. It may be used as long as the table is open.
         """
         view = copy.copy(self)
         view._reads_files = False
@@ -148,7 +148,7 @@ class Table:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What is known about the table, and about the run that made it."""
+        """Metadata of the table, and of the run that made it."""
         return description(self.path, self.manifest)
 
     def _repr_html_(self) -> str:
@@ -165,7 +165,7 @@ class Table:
     # -- one board -------------------------------------------------------------------------------
 
     def value(self, board: Position) -> float:
-        """The value of a state under optimal play, or a `NotInTableError`."""
+        """The value of a state under optimal play; `NotInTableError` if the table lacks it."""
         position = self._parse(board)
         found = self._find(position)
         if found is None:
@@ -180,9 +180,9 @@ class Table:
             return default
 
     def moves(self, board: Position) -> dict[Direction, MoveValue]:
-        """What every legal move is worth, in the order of the directions.
+        """The value of every legal move, in the order of the directions.
 
-        The best of them is what the state is worth, or else the table is damaged.
+        Raises `TableError` if the best of them differs from the state's value: a damaged table.
         """
         position = self._parse(board)
         value = self.value(position)
@@ -207,7 +207,7 @@ class Table:
 
     @property
     def slack(self) -> tuple[float, float]:
-        """What `tolerance` is made of: a factor, and the least value that it is applied to."""
+        """The parameters of `tolerance`: a factor, and the least value that it is applied to."""
         return TOLERANCE[self.kind], self.objective.size_of_sums(self.kind)
 
     def damaged(self, what: str) -> TableError:
@@ -215,11 +215,11 @@ class Table:
         return TableError(f"{self.path} is damaged: {what}; remove it and solve the board again")
 
     def not_best(self, board: int, value: float, best: float) -> TableError:
-        """The error of a state whose value does not fit its moves."""
+        """The error for a state whose value is not that of its best move."""
         return self.damaged(f"state {board:#x} is worth {value}, but its best move {best}")
 
     def tolerance(self, value: ArrayLike) -> Any:
-        """The largest difference between q, near a value, that count as equally good."""
+        """The largest difference between two q near a value that count as equally good."""
         factor, least = self.slack
         return factor * np.maximum(np.abs(value), least)
 
@@ -228,7 +228,7 @@ class Table:
         return [(spawn, self.value(spawn.board)) for spawn in self.rules.spawns(after)]
 
     def after_value(self, after: Board) -> float:
-        """The value of an afterstate: what the objective makes of the values after the spawns."""
+        """The value of an afterstate, which the objective derives from those after the spawns."""
         if self.objective.is_won(after):
             return WON
         outcomes = self.spawns(after)
@@ -236,7 +236,7 @@ class Table:
         return float(self.objective.fold(mean, min(value for _, value in outcomes)))
 
     def _parse(self, board: Position) -> Board:
-        """A board in any form, of this table's size."""
+        """Parse a board in any form; it must have this table's size."""
         position = self.rules.position(board)
         if (position.rows, position.cols) != (self.rules.rows, self.rules.cols):
             raise NotInTableError(
@@ -263,7 +263,7 @@ class Table:
         return float(values[place])
 
     def _block(self, layer: int, number: int) -> Block:
-        """A block in memory."""
+        """Read and decode a block."""
         if not self._reads_files:
             raise NotDecodedError(f"block {number} of layer {layer} is not in memory")
         return Block(self.keys.block(layer, number), self._values.block(layer, number))
@@ -272,7 +272,7 @@ class Table:
         """Why a board is not in the table."""
         return (
             f"{board} is not reachable on {self.rules.name} with p4 {self.rules.p4!r}: "
-            "no game has the player to move there"
+            "it never occurs in a game with the player to move"
         )
 
     # -- many boards -----------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class Table:
         values_kernel(self.kind)
 
     def decoded(self, layer: int) -> Decoded:
-        """A layer in memory."""
+        """A decoded layer, from the cache if it is there."""
         return self._layers.get(layer, lambda: self._decode(layer))
 
     def _decode(self, layer: int) -> Decoded:

@@ -1,10 +1,10 @@
-"""The files of a table, and how they are written so that nothing is ever half there.
+"""The files of a table, and how they are written to survive a crash.
 
 A table is a folder (docs/formats.md). While it is being made, `keys.bin` and `blocks.bin` grow at
-their ends, `values.bin` fills from its end to its beginning, and `progress.json` says how much of
-them counts. It is replaced, atomically, every few seconds, after the files have been brought to the
-disk; what a crash leaves beyond it is written again, with the same bytes. `manifest.json` comes
-last.
+their ends, `values.bin` is filled from its end to its beginning, and `progress.json` records how
+much of them is valid. It is replaced atomically every few seconds, after the files have been synced
+to disk; whatever a crash leaves beyond it is written again, with the same bytes. `manifest.json`
+comes last.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from lab2048.solver.problem import Problem
 
 FORMAT = 2
 BLOCK_KEYS = 1 << 16
-"""Keys of a block: a constant of the format, like the codec's settings (`pack_block`)."""
+"""Keys per block: a constant of the format, like the codec's settings (`pack_block`)."""
 BLOCK_HEAD = np.dtype([("first", "<u8"), ("offset", "<u8"), ("size", "<u4"), ("crc", "<u4")])
-"""What `blocks.bin` says of a block: its first key, where it lies, how long it is, its checksum."""
+"""The record of a block in `blocks.bin`: its first key, offset, size and checksum."""
 
 KEYS, BLOCKS, VALUES = "keys.bin", "blocks.bin", "values.bin"
 MANIFEST, RUN, PROGRESS = "manifest.json", "run.json", "progress.json"
@@ -39,16 +39,16 @@ _OURS = re.compile(
     r"keys\.bin|blocks\.bin|values\.bin|afterstates\.tmp|carry-\d+\.tmp|lock|shards"
     r"|(manifest|run|progress)\.json(\.[0-9a-f]+\.part)?|carry-\d+\.tmp\.part"
 )
-"""The names of all files that a table ever has."""
+"""Matches the name of every file that a table may have."""
 KINDS: dict[str, np.dtype[Any]] = {"float64": np.dtype("<f8"), "float32": np.dtype("<f4")}
 JSON_BYTES = 1 << 24
-"""No small file of a table is larger: that of a board of 12 cells takes about 2 MB."""
+"""The largest size of a table's JSON files; on a board of 12 cells they take about 2 MB."""
 AGAIN = "lab2048 solve --replace makes the table anew"
-"""What to do about a table that cannot be used."""
+"""What error messages advise for a table that cannot be used."""
 
 
 class TableError(ValueError):
-    """A table that is damaged, unfinished, or none at all.
+    """A table that is damaged, unfinished or missing.
 
     >>> from lab2048 import open_table
     >>> try:
@@ -60,16 +60,16 @@ class TableError(ValueError):
 
 
 class OtherTableError(TableError):
-    """A table of something else than what was asked for."""
+    """A table that is not the one asked for: another problem, or other values."""
 
 
 def tables_folder() -> Path:
-    """Where tables are kept unless another place is named."""
+    """The default folder of all tables."""
     return home() / "tables"
 
 
 def expanded(path: Path | str) -> Path:
-    """A path with `~` spelt out, or a `ValueError` if there is no such user."""
+    """A path with `~` expanded; `ValueError` if there is no such user."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -77,7 +77,7 @@ def expanded(path: Path | str) -> Path:
 
 
 def other_files(folder: Path) -> list[str]:
-    """The names of files in a folder that are not of a table."""
+    """The names of files in a folder that do not belong to a table."""
     names = sorted(child.name for child in folder.iterdir()) if folder.is_dir() else []
     return [name for name in names if not _OURS.fullmatch(name)]
 
@@ -88,7 +88,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def clear_away(folder: Path) -> None:
-    """Remove what was only of use while a table was being made."""
+    """Remove the files that are needed only while a table is being made."""
     for child in folder.iterdir():
         if _OURS.fullmatch(child.name) and child.suffix in (".tmp", ".part"):
             child.unlink(missing_ok=True)
@@ -106,7 +106,7 @@ def default_folder(problem: Problem, values: str = "float64") -> Path:
 
 
 def blocks_of(keys: int) -> int:
-    """The number of blocks that the keys of a layer make."""
+    """The number of blocks that this number of keys takes."""
     return -(-keys // BLOCK_KEYS)
 
 
@@ -116,15 +116,15 @@ def age_of(layer: int) -> int:
 
 
 def open_to_read(path: Path) -> int:
-    """A handle of a file to read at places of."""
+    """Open a file for `read_at`; return its descriptor."""
     return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
 
 def read_at(file: int, size: int, offset: int) -> bytes:
-    """A piece of an open file; less where the file ends."""
+    """Read `size` bytes of an open file at an offset; fewer if the file ends before."""
     if hasattr(os, "pread"):
         return os.pread(file, size, offset)
-    with _seeking:  # Windows has no way to read at a place without going there
+    with _seeking:  # without pread, as on Windows, threads share the file's position
         os.lseek(file, offset, os.SEEK_SET)
         return os.read(file, size)
 
@@ -147,9 +147,9 @@ def _sealed(found: dict[str, Any]) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object that `write_json` wrote; None if there is no file, an error if it is damaged.
+    """The object that `write_json` wrote; None if there is no file, `TableError` if it is damaged.
 
-    Every byte counts, white space too. Only the line ends may be those of another system.
+    The checksum covers every byte. Only the line ends may be those of another system.
     """
     try:
         text = _read_small(path).decode().replace("\r\n", "\n")
@@ -167,8 +167,8 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def _read_small(path: Path) -> bytes:
-    """All of a small file; a `ValueError` if it is a large one, a folder or a pipe."""
-    # a pipe that nobody writes to would be waited for
+    """The contents of a small file; `ValueError` if it is too large, a folder or a pipe."""
+    # without O_NONBLOCK, opening a pipe without a writer would block
     file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
         facts = os.fstat(file)
@@ -180,7 +180,7 @@ def _read_small(path: Path) -> bytes:
 
 
 def check_folder(path: Path) -> None:
-    """A `TableError` if the folder is used for something else."""
+    """Raise `TableError` if the path is a file, or a folder with files of another kind."""
     if path.exists() and not path.is_dir():
         raise TableError(f"{path} is a file; a table is a folder")
     if others := other_files(path):
@@ -188,7 +188,7 @@ def check_folder(path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Bring a folder's list of files, or a file, to the disk."""
+    """Sync a file, or a folder's list of files, to disk."""
     if sys.platform == "win32" and path.is_dir():
         return
     handle = os.open(path, os.O_RDONLY)
@@ -199,7 +199,7 @@ def sync(path: Path) -> None:
 
 
 def checked_kind(kind: object) -> str:
-    """How values are stored, or a `ValueError`."""
+    """The type of stored values, a key of `KINDS`; otherwise `ValueError`."""
     if kind not in KINDS:
         raise ValueError(f"values are stored as float64 or float32, not {short(kind)}")
     return str(kind)

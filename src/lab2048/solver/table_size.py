@@ -20,7 +20,7 @@ SIZES = {
 }
 """States, afterstates and the states of the largest age, for a p4 that is not 0 or 1."""
 KEY_BYTES = 0.9
-"""What a key takes on the disk; 0.89 on 3x3, 0.80 on 5x2."""
+"""Bytes per key on disk; 0.89 on 3x3, 0.80 on 5x2."""
 
 
 def sizes_of(problem: Problem) -> tuple[int, int, int]:
@@ -46,7 +46,7 @@ def _extrapolated() -> tuple[int, int, int]:
 
 
 def disk_bytes(problem: Problem, values: str, keep: str) -> int:
-    """The bytes that a table takes on the disk while it is being made."""
+    """The bytes that a table takes on disk while it is being made."""
     states, afters, _ = sizes_of(problem)
     stored = KINDS[values].itemsize * states if keep == "table" else 0
     return int(KEY_BYTES * states) + stored + 4 * afters
@@ -61,10 +61,10 @@ def check_room(
     needed: int | None = None,
     elsewhere: str = "--out",
 ) -> None:
-    """A `ValueError` if a table would be begun in a folder whose disk seems too small for it.
+    """Raise `ValueError` if a new table seems too large for the disk of its folder.
 
-    `needed` is the number of bytes if it is not the usual one, `elsewhere` the option that names
-    another disk. What was begun goes on as far as it gets.
+    `needed` overrides the estimate of its bytes, `elsewhere` is the option that names another
+    disk. A table that is already begun is not checked: it gets as far as the disk allows.
     """
     needed = disk_bytes(problem, values, keep) if needed is None else needed
     free = free_space(folder)
@@ -80,12 +80,12 @@ def check_room(
 
 
 def _would_begin(folder: Path, keep: str) -> bool:
-    """Whether a solve would begin in a folder: nothing is finished there, and nothing begun."""
-    if (folder / PROGRESS).exists():  # asked first: it goes when the manifest is there
+    """Whether a solve would begin a new table: the folder has none, finished or begun."""
+    if (folder / PROGRESS).exists():  # checked first: it is removed once there is a manifest
         return False
     try:
         manifest = load_manifest(folder)
-    except TableError:  # a solve says what is wrong with it
+    except TableError:  # the solve itself reports what is wrong
         return False
     return manifest is None or (manifest.get("keep"), keep) == ("summary", "table")
 

@@ -1,4 +1,4 @@
-"""The files of a table in the making, and the record of how much of them counts."""
+"""The files of a table in the making, and the record of how much of them is valid."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from lab2048.solver.table_files import (
 from lab2048.solver.threads import WorkerThreads
 
 COMMIT_SECONDS = 3.0
-"""How much work a crash may cost."""
+"""The time between commits: about how much work a crash may cost."""
 HARDLY_BEGUN = 2
 """A run that has written no more layers than this is not resumed but begun again."""
 AHEAD = 3
-"""Layers that may be waiting to be written, or may have been read in advance."""
+"""The most layers that may wait to be written, or be read in advance."""
 
 
 class Record:
-    """How far the making of a table has come, as in `progress.json`."""
+    """The progress of a table in the making: the contents of `progress.json`."""
 
     def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class Record:
             "afterstates": [],
             "scratch": [],  # size and checksum of each layer's afterstates
             "keys_bytes": 0,
-            "blocks_crc": 0,  # checksum of all of `blocks.bin` that counts
+            "blocks_crc": 0,  # checksum of the valid part of `blocks.bin`
             "valued": 0,  # layers, from the oldest
             "crcs": [],  # checksum of each valued layer's values; None if they are not kept
             "carry": {},  # checksum of the values of each layer that is carried along
@@ -68,7 +68,7 @@ class Record:
         self._clock = self._committed = time.perf_counter()
 
     def enter(self, stage: str) -> None:
-        """Stop the clock of the stage before, and start that of this one."""
+        """Stop the clock of the previous stage, and start that of this one."""
         if self._stage:
             self._tick()
         self._clock = time.perf_counter()
@@ -85,7 +85,7 @@ class Record:
         return time.perf_counter() - self._committed > COMMIT_SECONDS
 
     def commit(self) -> None:
-        """Commit: mark what is in the files, which have to be on the disk, as valid."""
+        """Commit: mark what is in the files, which must have been synced, as valid."""
         self._tick()
         write_json(self.folder / PROGRESS, self.data)
         self._committed = time.perf_counter()
@@ -126,7 +126,7 @@ class PackedLayer:
 
 
 def _pack_piece(parts: list[Words], start: int) -> tuple[int, bytes]:
-    """The first key of a block of keys, and the block."""
+    """Compress the block of keys that begins at `start`; return its first key and the block."""
     pieces, begin = [], 0
     for part in parts:
         pieces.append(part[max(0, start - begin) : max(0, start + BLOCK_KEYS - begin)])
@@ -136,12 +136,12 @@ def _pack_piece(parts: list[Words], start: int) -> tuple[int, bytes]:
 
 
 def _pack_all(parts: list[Words]) -> bytes:
-    """Afterstates as the scratch file has them."""
+    """Afterstates as packed for the scratch file."""
     return pack_afters(np.concatenate(parts))
 
 
 class KeyWriter:
-    """Adds layers to `keys.bin`, `blocks.bin` and the scratch file of afterstates."""
+    """Appends layers to `keys.bin`, `blocks.bin` and the scratch file of afterstates."""
 
     def __init__(self, record: Record) -> None:
         self.record, data = record, record.data
@@ -152,19 +152,19 @@ class KeyWriter:
         self._scratch = self._open(SCRATCH, sum(size for size, _ in data["scratch"]))
 
     def _open(self, name: str, size: int) -> BinaryIO:
-        """Open a file to append to, cut off at the size that counts."""
+        """Open a file to append to, truncated to its valid size."""
         path = self.record.folder / name
         path.touch()
         if path.stat().st_size < size and name != SCRATCH:
             raise TableError(f"{path} ends too early; remove {path.parent} and solve it again")
         file = path.open("r+b")
-        if path.stat().st_size != size:  # a file once cut to nothing is slow to close on Linux
-            file.truncate(size)  # the scratch file may grow: that is noticed when it is read
+        if path.stat().st_size != size:  # truncating to 0 makes a file slow to close on Linux
+            file.truncate(size)  # may lengthen the scratch file; its checksums tell
         file.seek(size)
         return file
 
     def write(self, layer: Packed) -> None:
-        """Add a layer."""
+        """Append a layer."""
         data, blocks, afters = self.record.data, layer.blocks(), layer.packed_afters()
         heads = np.zeros(len(blocks), BLOCK_HEAD)
         sizes = np.array([len(packed) for _, packed in blocks], np.uint64)
@@ -185,7 +185,7 @@ class KeyWriter:
 
     def commit(self) -> None:
         """Commit: mark the written layers as valid."""
-        self._scratch.flush()  # not to the disk: what is lost can be computed again
+        self._scratch.flush()  # not synced: what is lost can be computed again
         for file in (self._keys, self._blocks):
             file.flush()
             os.fsync(file.fileno())
@@ -198,7 +198,7 @@ class KeyWriter:
 
 
 def _check_keys(record: Record) -> None:
-    """Cut the files of keys to what counts; a `TableError` if they are shorter."""
+    """Truncate the files of keys to what is valid; `TableError` if too short or damaged."""
     blocks = BLOCK_HEAD.itemsize * sum(map(blocks_of, record.data["states"]))
     for name, size in ((KEYS, record.data["keys_bytes"]), (BLOCKS, blocks)):
         path = record.folder / name
@@ -211,7 +211,7 @@ def _check_keys(record: Record) -> None:
 
 
 class LayerReader:
-    """Reads layers again, afterstates too where the scratch file has them."""
+    """Reads layers back, with their afterstates as far as the scratch file has them."""
 
     def __init__(self, record: Record) -> None:
         data = record.data
@@ -224,7 +224,7 @@ class LayerReader:
         self._file = open_to_read(path)
 
     def afters(self, number: int) -> Words | None:
-        """The afterstates of a layer, unless they are lost."""
+        """The afterstates of a layer; None if they are lost."""
         size, crc = self._scratch[number]
         there = self._places[number + 1] <= os.fstat(self._file).st_size
         packed = read_at(self._file, size, self._places[number]) if there else b""
@@ -232,7 +232,7 @@ class LayerReader:
         return PackedAfters(packed).keys() if kept else None
 
     def scratch_place(self, number: int) -> tuple[int, int]:
-        """Where the afterstates of a layer begin in the scratch file, and how long they are."""
+        """The offset and size of a layer's afterstates in the scratch file."""
         return self._places[number], self._scratch[number][0]
 
     def close(self) -> None:

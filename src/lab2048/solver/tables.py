@@ -1,7 +1,7 @@
-"""Which table answers for a board: find it, open it, make it, list them, remove one.
+"""Choose the table for a board; find, open, make, list and remove tables.
 
-Nothing else in lab2048 decides this. A table of a small board (`ON_THE_FLY`) is made when it is
-needed; that of a larger one only when somebody asks for it.
+Nothing else in lab2048 makes this choice. The table of a small board (`ON_THE_FLY`) is made on
+demand, that of a larger one only on request.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from lab2048.tabular import Tabular
 Make = Callable[[Path], object]
 """Solves a problem into a folder."""
 TableLike = Table | Path | str | bool | None
-"""What callers may give to say which table answers (`table_answering`)."""
+"""The ways to choose a table (see `table_answering`)."""
 FACTS = ("board", "p4", "objective", "gamma")
-"""What makes one problem different from another (`Problem.as_json`)."""
+"""The fields that identify a problem (`Problem.as_json`)."""
 
 
 def solve(  # noqa: PLR0913 -- all but the first are keywords
@@ -59,16 +59,16 @@ def solve(  # noqa: PLR0913 -- all but the first are keywords
     progress: Callable[[Any], object] = lambda step: None,
     cluster: Any = None,
 ) -> Table:
-    """Return the table of a board, solved now if it is not solved yet.
+    """Return the table of a board; solve the board first if there is none.
 
     Objectives are `score`, `worst-case`, `reach:TILE` and those that were registered; `gamma`
     discounts the score per move. The table is made in the data folder unless `out` names a folder
-    for it, with values of float64 or float32. A solve that was interrupted goes on with the same
-    call. A table that is there but of another format or damaged is a `TableError`; with `replace`
-    it is removed. A table for which the disk seems too small is a `ValueError`; with `force` it is
-    begun all the same. `progress` is called with what has been done, several times a second.
-    `cluster` is the address of a Ray cluster, whose machines all have to see the table's folder, or
-    an open connection (see `connect`). A table is a context manager.
+    for it, with values of float64 or float32. The same call resumes an interrupted solve. An
+    existing table that is damaged or of another format is a `TableError`; `replace` removes it
+    instead. A disk that seems too small is a `ValueError`; `force` begins nevertheless. `progress`
+    is called with a `Step` (`lab2048.solver.executor`) as layers are done. `cluster` is the address
+    of a Ray cluster, whose machines must all see the table's folder, or an open connection (see
+    `connect`). A table is a context manager.
 
     >>> with solve("2x2") as table:
     ...     round(table.start_value["start"], 3), table.states
@@ -101,7 +101,7 @@ def problem_of(
     p4: float | None = None,
     gamma: float = 1.0,
 ) -> Problem:
-    """Return a problem as it is, or the one that a board and an objective make."""
+    """Return a given problem unchanged, or the problem of a board and an objective."""
     if isinstance(board, Problem):
         return board
     return Problem.of(board, p4=p4, objective=objective, gamma=gamma)
@@ -125,21 +125,21 @@ def find_table(problem: Problem) -> Path | None:
 
 
 def _folders_of(problem: Problem) -> list[Path]:
-    """Where the table of a problem would be in the data folder, float64 before float32."""
+    """The default folders of a problem's table, float64 before float32."""
     return [default_folder(problem, kind) for kind in KINDS]
 
 
 def table_folder(name: str, problem: Problem | None = None) -> Path:
-    """The folder that a name stands for, whoever gives it; a `TableError` if there is none.
+    """The folder that the name of a table stands for; `TableError` if there is none.
 
-    A name is one of these, and the first that holds a table counts:
+    A name may be one of these; the first that holds a table is used:
 
     1. the name of a table in the data folder, as in `lab2048 table list`;
     2. a board, such as `3x3`, whose table is in the data folder: that of `problem` if it is on
        this board, else that for the score; with values of float64, else of float32;
     3. the path of a folder.
 
-    If none holds a table, the first that is a folder counts: whoever opens it says what it lacks.
+    If none holds a table, it is the first existing folder: opening it reports what is missing.
     """
     found = _look_up(name, problem)
     if found is None:
@@ -182,8 +182,8 @@ def open_table(
     """Open the table in a folder, or that of a board in the data folder.
 
     The folder is a path, or a name from `lab2048 table list`. A board is a `Rules` or a name such
-    as `3x3`; only then do the other arguments say which table it is. A name is looked up in the
-    data folder before it is taken for the path of a folder.
+    as `3x3`; only then do the other arguments select its table. A name is looked up in the data
+    folder before it is taken for the path of a folder.
 
     >>> solve("2x2").close()
     >>> with open_table("2x2") as table:
@@ -204,7 +204,7 @@ def open_table(
 
 
 def _missing(problem: Problem) -> str:
-    """What is said when a table is not there."""
+    """The error message for a missing table."""
     return f"there is no table {problem.name}; make it with: {command_for(problem)}"
 
 
@@ -222,7 +222,7 @@ def command_for(problem: Problem) -> str:
 
 
 def is_made_when_needed(problem: Problem) -> bool:
-    """Whether the board is small enough for its table to be made without being asked for."""
+    """Whether the board is small enough for its table to be made on demand."""
     return problem.rules.cells <= ON_THE_FLY
 
 
@@ -234,12 +234,12 @@ def table_answering(
     *,
     agree: Sequence[str] = FACTS,
 ) -> Iterator[Table | None]:
-    """The table that answers for a problem, or for the scores on a board: whatever callers accept.
+    """The table chosen for a problem, or for the score on a board; None if there is none.
 
-    A `Table` is used as it is, and left open; one that is opened here is closed on leaving. A text
-    is a name (`table_folder`), True stands for the table of the problem if it is solved or small,
-    False and None for no table. `agree` names the facts in which a table that is given or named
-    has to agree with the problem; otherwise it is an `OtherTableError`.
+    A `Table` is used as given and left open; one that is opened here is closed on leaving. A string
+    or path is a name (`table_folder`), True means the table of the problem if it is solved or
+    small, False and None mean no table. A given or named table must agree with the problem in the
+    fields `agree`; otherwise it is an `OtherTableError`.
     """
     if isinstance(table, Table):
         check_answers(table, problem_of(problem), agree)
@@ -256,7 +256,7 @@ def table_answering(
 def require_table(
     problem: Problem, table: TableLike = True, make: Make | None = None
 ) -> Iterator[Table]:
-    """The table that answers for a problem, as `table_answering`; a `TableError` without one."""
+    """The table chosen for a problem, as in `table_answering`; `TableError` if there is none."""
     with table_answering(problem, table, make) as found:
         if found is None:
             raise TableError(_missing(problem))
@@ -270,10 +270,10 @@ def table_for(
     *,
     agree: Sequence[str] = FACTS,
 ) -> Table | None:
-    """Open the table that answers for a problem: the one named, else the one in the data folder.
+    """Open the table for a problem: the one named, else the one in the data folder.
 
-    That of a small board is made if it is missing. None if nothing is named, and the board has to
-    be solved first or cannot be.
+    That of a small board is made if it is missing. None if no table is named, and the board has to
+    be solved first or cannot be solved.
     """
     if isinstance(problem, Rules):
         if problem.cells > MAX_CELLS and name is None:
@@ -292,7 +292,7 @@ def table_for(
 
 
 def _named(name: str, problem: Problem, agree: Sequence[str]) -> Table | None:
-    """The table with a name, opened; None if that only stands for the usual table of a problem."""
+    """Open the table with a name; None if the name only stands for the problem's usual table."""
     usual = name == problem.rules.name
     if usual and _look_up(name, problem) in (None, *_folders_of(problem)):
         return None
@@ -306,7 +306,7 @@ def _named(name: str, problem: Problem, agree: Sequence[str]) -> Table | None:
 
 
 def check_answers(table: Table, problem: Problem, agree: Sequence[str] = FACTS) -> None:
-    """An `OtherTableError` unless a table agrees with a problem, in all facts or in these."""
+    """Raise `OtherTableError` unless a table agrees with a problem in the fields `agree`."""
     known, wanted = table.problem.as_json(), problem.as_json()
     if any(known[name] != wanted[name] for name in agree):
         raise OtherTableError(
@@ -318,9 +318,9 @@ def check_answers(table: Table, problem: Problem, agree: Sequence[str] = FACTS) 
 def ensure_table(problem: Problem, make: Make | None = None, *, asked: bool = False) -> Table:
     """The table of a problem in the data folder; that of a small board is made if it is missing.
 
-    A larger one is made only if it was `asked` for. If the data folder cannot be written to, the
-    table of a small board is made in a temporary one; also if what is there is of another format
-    or damaged, unless it was asked for. What is there is never removed.
+    A larger one is made only if it was `asked` for. The table of a small board is made in a
+    temporary folder if the data folder cannot be written to or, unless it was asked for, if the
+    existing table is damaged or of another format. An existing table is never removed.
     """
     small = is_made_when_needed(problem)
     try:
@@ -340,11 +340,11 @@ def ensure_table(problem: Problem, make: Make | None = None, *, asked: bool = Fa
 
 
 def _made(problem: Problem, folder: Path, make: Make | None) -> Table:
-    """The table in a folder, which is made first."""
+    """Make the table in a folder and open it."""
     if make is None:
         from lab2048.solver.job import make_table
 
-        # where there is no room for a small one, that is found out when it is made
+        # no check for room: if a small table does not fit, making it tells
         make = partial(make_table, problem, force=is_made_when_needed(problem))
     make(folder)
     return Table(folder)
@@ -384,14 +384,14 @@ class TableList(Tabular, Sequence[tuple[Path, "dict[str, Any] | str"]]):
 
 
 def table_names() -> list[str]:
-    """The names of all finished tables in the data folder."""
+    """The names of all finished tables and summaries in the data folder."""
     return [path.parent.name for path in tables_folder().glob(f"*/{MANIFEST}")]
 
 
 def list_tables() -> TableList:
     """Return every table in the data folder, with its manifest or what is wrong with it.
 
-    Whatever else is there does not get in the way. Names that cannot be printed are left out.
+    Other files and folders are ignored. Names that cannot be printed are left out.
 
     >>> solve("2x2").close()
     >>> "2x2-score" in [row["table"] for row in list_tables().rows()]

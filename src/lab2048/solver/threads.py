@@ -1,9 +1,9 @@
-"""Threads that work on the parts of a step, and meanwhile on what can wait.
+"""Worker threads for the parts of a step, with background tasks to fill the gaps.
 
-A step of a small layer takes a millisecond, and waking a sleeping thread a tenth of that. So worker
-threads that have nothing to do look out for work for a while before they go to sleep, which those
-of `concurrent.futures` never do. What was put aside fills the gaps: nobody waits for it, and nobody
-is idle while there is some.
+A step of a small layer takes a millisecond, and waking a sleeping thread a tenth of that. So idle
+worker threads poll for work for a while before they go to sleep, which those of
+`concurrent.futures` never do. Background tasks (`aside`) fill the gaps: no step waits for them, and
+no thread is idle while there are any.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from lab2048.engine.jit import kernel
 T = TypeVar("T")
 
 ENOUGH = 8192
-"""Fewer keys than this are not worth the trouble of sharing them out."""
+"""The fewest keys per part: sharing out fewer is not worth the cost."""
 PATIENCE = 500_000
-"""How often a thread looks out for work before it goes to sleep; some tenths of a millisecond."""
+"""How often a thread polls for work before it goes to sleep: for some tenths of a millisecond."""
 
 
 @kernel("int64(int64[::1], int64, int64, int64)")
 def look_out(box: Counts, place: int, seen: int, patience: int) -> int:
-    """Wait for a number in the box to change; return it, or the same after a while."""
+    """Poll until `box[place]` is no longer `seen`, at most `patience` times; return it."""
     found = seen
     while found == seen and patience > 0:
         found = load_fresh(box, place)
@@ -41,17 +41,17 @@ def look_out(box: Counts, place: int, seen: int, patience: int) -> int:
 
 
 class WorkerThreads:
-    """A number of threads, the caller's among them.
+    """A pool of worker threads, the caller's included.
 
-    There are never more at work: one too many would take a core from another for longer than most
-    steps last. Only the thread that made them may give them work.
+    No more than `threads` ever run: an extra one would take a core from another for longer than
+    most steps last. Only the thread that made the pool may give it work.
     """
 
     def __init__(self, threads: int) -> None:
         self.count = threads
         self._tasks: deque[Callable[[], None]] = deque()
         self._aside: deque[Later[Any]] = deque()
-        # place 0: how often there was new work; place n: whether helper n is at work
+        # place 0: how often work was added; place n: whether helper n is working
         self._box = np.zeros(threads, np.int64)
         self._leaving = False
         self._asleep = 0
@@ -78,7 +78,7 @@ class WorkerThreads:
         return max(1, min(self.count, keys // ENOUGH))
 
     def aside(self, task: Callable[..., T], *args: object) -> Future[T]:
-        """Queue a task for idle threads; asking for its result runs it too."""
+        """Queue a background task for idle threads; asking for its result runs it too."""
         later = Later(self, partial(task, *args))
         self._aside.append(later)
         self._call()
@@ -118,7 +118,7 @@ class WorkerThreads:
         """Cancel tasks that have not begun, and wait for those that have."""
         self._tasks.clear()
         while self._aside:
-            with suppress(IndexError):  # somebody else may be faster
+            with suppress(IndexError):  # a helper may be faster
                 self._aside.popleft().cancel()
         for helper in range(1, self.count):
             while self._box[helper]:
@@ -130,14 +130,14 @@ class WorkerThreads:
             pass
 
     def _call(self) -> None:
-        """Tell the helpers that there is something to do."""
+        """Tell the helpers that there is work."""
         self._box[0] += 1
         if self._asleep:
             with self._wake:
                 self._wake.notify_all()
 
     def _help(self, place: int) -> None:
-        """Run tasks, the parts of a step before those that can wait."""
+        """Run tasks, the parts of a step before background tasks."""
         while not self._leaving:
             seen = int(self._box[0])
             self._box[place] = 1
@@ -153,7 +153,7 @@ class WorkerThreads:
 
 
 class Later(Future[T]):
-    """A task that can wait, and its result."""
+    """A background task, and its result."""
 
     def __init__(self, threads: WorkerThreads, task: Callable[[], T]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The first ages of a board, done as a whole solve does them, to see how fast that is."""
+"""Solve the first ages of a board, as a whole solve would, to measure the speed."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from lab2048.solver.table_writer import Packed
 
 
 class Rates(NamedTuple):
-    """States per second of both stages, in the layers from some age on."""
+    """States per second of each stage, in the layers that were measured."""
 
     states: int
-    """The number of states of these layers."""
+    """The number of states of these layers, as measured in the second stage."""
     enumerate: float
     values: float
 
     @property
     def both(self) -> float:
-        """States per second, one stage after the other."""
+        """States per second through both stages together."""
         return 1 / (1 / self.enumerate + 1 / self.values)
 
 
 def solve_first_ages(
     executor: Executor, is_last: Callable[[Packed], bool], progress: Progress
 ) -> list[int]:
-    """Solve the ages up to a layer that is the last; the number of states of each age.
+    """Solve the ages up to the first layer that `is_last`; return the number of states of each.
 
-    The values of the last two layers are taken to be 0, so the others are wrong, but take as long.
-    No table is left.
+    The values of the last two layers are set to 0, so the others are wrong, but take as long. No
+    manifest is written, so the folder holds no finished table.
     """
     job = Job(executor, is_last=is_last)
     job.start(progress)
@@ -50,7 +50,7 @@ def solve_first_ages(
 def timed(
     executor: Executor, is_last: Callable[[Packed], bool], measured: Callable[[Step], bool]
 ) -> Rates:
-    """The rates of a trial in those of its layers that are to be measured."""
+    """Solve the first ages; return the rates in the layers for whose steps `measured` holds."""
     taken: list[tuple[Step, float]] = []
     before = time.perf_counter()
 

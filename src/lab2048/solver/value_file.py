@@ -29,8 +29,8 @@ PIECE = 1 << 20
 class ValueFile:
     """The values of a table, or of one in the making, layer by layer. Any thread may read.
 
-    The file is read, not mapped: when somebody cuts it off, that is an error of this table and not
-    the end of the process.
+    The file is read, not memory-mapped: if it is truncated meanwhile, that raises a `TableError`
+    and does not kill the process.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class ValueFile:
             self._file = -1
 
     def layer(self, layer: int) -> NDArray[Any]:
-        """All values of a layer. They are compared with their checksum each time."""
+        """All values of a layer, compared with their checksum each time."""
         values = np.empty(self._starts[layer + 1] - self._starts[layer], np.uint8)
         place = 0
         for piece in self._pieces(layer):
@@ -60,8 +60,7 @@ class ValueFile:
     def block(self, layer: int, number: int) -> NDArray[Any]:
         """The values of a block of keys.
 
-        Its layer is compared with the checksum when it is first used, and again after the file has
-        changed.
+        Its layer is compared with the checksum on first use, and again after the file has changed.
         """
         if (state := self._state()) != self._seen:
             self._seen = state
@@ -75,12 +74,12 @@ class ValueFile:
         return self._numbers(layer, np.frombuffer(stored, np.uint8))
 
     def check(self, layer: int) -> None:
-        """Compare a layer with its checksum; a `TableError` if it is damaged."""
+        """Compare a layer with its checksum; raise `TableError` if it is damaged."""
         for _ in self._pieces(layer):
             pass
 
     def _pieces(self, layer: int) -> Iterator[bytes]:
-        """The values of a layer as they are stored; at the end a `TableError` if they are wrong."""
+        """A layer as stored, in pieces; `TableError` at the end if its checksum is wrong."""
         crc, end = 0, self._starts[layer + 1]
         for begin in range(self._starts[layer], end, PIECE):
             piece = self._read(layer, begin, min(PIECE, end - begin))
@@ -90,21 +89,21 @@ class ValueFile:
             raise self._damaged(layer, "their checksum is wrong")
 
     def _read(self, layer: int, begin: int, size: int) -> bytes:
-        """A part of a layer as it is stored."""
+        """A part of a layer as stored."""
         found = read_at(self._file, size, begin)
         if len(found) != size:
             raise self._damaged(layer, "the file ends too early")
         return found
 
     def _numbers(self, layer: int, stored: Bytes) -> NDArray[Any]:
-        """Values, or a `TableError` if some never were, though their checksum is right."""
+        """Stored bytes as values; `TableError` if one is negative, infinite or NaN."""
         values = stored.view(self._kind)
         if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):
-            raise self._damaged(layer, "not all of them are numbers from 0 up")
+            raise self._damaged(layer, "some are negative, infinite or NaN")
         return values
 
     def _state(self) -> tuple[int, int]:
-        """What is different after the file has changed."""
+        """Modification time and size, which tell whether the file has changed."""
         found = os.fstat(self._file)
         return found.st_mtime_ns, found.st_size
 

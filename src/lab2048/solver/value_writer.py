@@ -24,8 +24,8 @@ FLUSH_BYTES = 1 << 26
 class ValueWriter:
     """Writes the layers of `values.bin`, oldest first, and carries the last two along.
 
-    A run that takes up the work needs these as they were computed. So they have files of their own
-    where what is stored is rounded, or nothing is.
+    A resumed run needs these two as computed. So they have files of their own (`CARRY`) if
+    `values.bin` stores them rounded, or is not kept.
     """
 
     def __init__(self, record: Record, kind: str, keep: bool) -> None:
@@ -42,14 +42,14 @@ class ValueWriter:
         path.touch()
         begun = record.data["valued"] > 0
         if not (begun and self._carry_is_sound() and self._are_kept(path, keep)):
-            # of a summary that is now wanted as a table, or damaged: they are found again
+            # damaged, or of a summary that is now to be a table: compute all values again
             record.data.update(valued=0, crcs=[], carry={}, terminals=0, starts={})
         if keep:
             self._file = path.open("r+b", buffering=0)
             self._file.truncate(self._places[-1] * self._kind.itemsize)
 
     def _are_kept(self, path: Path, keep: bool) -> bool:
-        """Whether the values that count are in the file, if they are to be kept."""
+        """Whether the file holds all values recorded as valid, if they are to be kept."""
         if not keep:
             return True
         data = self.record.data
@@ -68,28 +68,28 @@ class ValueWriter:
         return True
 
     def _carry_is_sound(self) -> bool:
-        """Whether the values that were carried along are there."""
+        """Whether the carried values that a resumed run needs are intact."""
         data = self.record.data
         left = len(data["states"]) - data["valued"]
         wanted = range(left, min(left + 2, len(data["states"])))
         return not self._carries or all(map(self._is_carried, wanted))
 
     def _is_carried(self, number: int) -> bool:
-        """Whether the values of a layer were carried along, and are what they were."""
+        """Whether the values of a layer were carried along and match their checksum."""
         path, crcs = self._carry_path(number), self.record.data["carry"]
         kept = isinstance(crcs, dict) and str(number) in crcs and path.exists()
         return kept and zlib.crc32(path.read_bytes()) == crcs[str(number)]
 
     def carried(self, number: int) -> Floats:
-        """The values of a layer, of the last two that were committed, as they were computed."""
+        """The values, as computed, of one of the last two layers that were committed."""
         path, kind, first = self.places(number)[-1]
         size = self.record.data["states"][number]
         return np.fromfile(path, kind, size, offset=np.dtype(kind).itemsize * first)
 
     def places(self, number: int) -> list[tuple[str, str, int]]:
-        """The files with a layer's values: path, type, and number of values before it.
+        """The files that hold a layer's values: path, type, and number of values before it.
 
-        The last of them has them as float64.
+        The last of them stores float64.
         """
         path, carry = str(self.record.folder / VALUES), str(self._carry_path(number))
         places = [(path, self._kind.str, self._places[number])] if self._file else []
@@ -106,7 +106,7 @@ class ValueWriter:
             crc = zlib.crc32(stored)
             _write_at(self._file, stored, self._places[number] * self._kind.itemsize)
             self._unflushed += len(stored)
-        # only now, and all at once: the file may have refused
+        # only now, and all at once: the write may have failed
         self._note(number, values, crc, terminals, starts)
         if self.record.is_due:
             self.commit()
@@ -127,7 +127,7 @@ class ValueWriter:
     ) -> None:
         """Record that the values of a layer are written.
 
-        What is carried along are its values, or their checksum if they are in their file already.
+        `carried` is its values, or their checksum if they are in their own file already.
         """
         if self._carries:
             self._carried.append((number, carried))
@@ -138,7 +138,7 @@ class ValueWriter:
         data["starts"].update(starts)
 
     def _flush_aside(self) -> None:
-        """Flush what was written to the disk, in a thread of its own."""
+        """Sync what was written to disk, in a background thread."""
         if self._flushing is None or not self._flushing.is_alive():
             self._unflushed = 0
             self._flushing = threading.Thread(target=self._flush)
@@ -151,7 +151,7 @@ class ValueWriter:
     def _flush(self) -> None:
         try:
             self._sync()
-        except OSError as error:  # the system tells of it only once
+        except OSError as error:  # the system reports it only once
             self._failed = error
 
     def commit(self) -> None:
@@ -169,11 +169,11 @@ class ValueWriter:
         self.record.commit()
         done_with = {CARRY.format(number) for number in range(left + 2, len(data["states"]))}
         for path in self.record.folder.glob(CARRY.format("*")):
-            if path.name in done_with:  # those of younger layers are in the making
+            if path.name in done_with:  # those of younger layers are being written
                 path.unlink(missing_ok=True)
 
     def _carry(self, number: int, values: Floats | int) -> int:
-        """Bring the values of a layer to the disk; return their checksum."""
+        """Store the carried values of a layer on disk; return their checksum."""
         path = self._carry_path(number)
         if isinstance(values, int):
             sync(path)
@@ -197,7 +197,7 @@ class ValueWriter:
             self._file.close()
 
     def finish(self) -> None:
-        """Bring everything to the disk."""
+        """Sync everything to disk."""
         self._finish_flushing()
 
     def _finish_flushing(self) -> None:
@@ -209,7 +209,7 @@ class ValueWriter:
 
 
 def _write_at(file: BinaryIO, data: memoryview, offset: int) -> None:
-    """Write all of the data at a place."""
+    """Write all of the data at an offset."""
     file.seek(offset)
     while len(data):
         data = data[file.write(data) :]

@@ -18,16 +18,16 @@ from lab2048.solver.table_files import RUN, age_of, read_json
 from lab2048.tabular import Figures
 
 SAMPLE = 100_000
-"""States whose value is compared with that of their moves, unless all are."""
+"""The approximate number of states whose value is compared with their moves, unless all are."""
 
 
 @cache
 def faulty_kernel(rows: int, cols: int) -> Callable[..., int]:
-    """The kernel that looks at the keys of boards of one shape."""
+    """The kernel that checks the keys of a layer, for one board shape."""
 
     @kernel("int64(uint64[::1], int64)")
     def faulty(keys: Words, wanted: int) -> int:
-        """The place of the first key that is out of order, of another age, not canonical; or -1."""
+        """The index of the first key out of order, of another age or not canonical; else -1."""
         before = U(0)
         for i in range(len(keys)):
             key = keys[i]
@@ -46,9 +46,10 @@ def verify(
     seed: int = 0,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Figures:
-    """Check everything. Return what was checked; a `TableError` says what is wrong.
+    """Check a table. Return what was checked; raise `TableError` if anything is wrong.
 
-    `progress` is told how many states are done, and of how many.
+    The values of all states are compared with their moves if `full`, else those of a sample drawn
+    with `seed`. `progress` is called with the number of states done and their total.
 
     >>> from lab2048 import solve
     >>> with solve("2x2") as table:
@@ -62,10 +63,10 @@ def verify(
     compared, worst, done = 0, 0.0, 0
     for layer, count in enumerate(counts):
         keys = table.keys.layer(layer)
-        table.layer_values(layer)  # compared with their checksum
+        table.layer_values(layer)  # compares them with their checksum
         place = faulty(keys, age_of(layer))
         if place >= 0:
-            raise table.damaged(f"key {place} of age {age_of(layer)} is not what it should be")
+            raise table.damaged(f"key {place} of age {age_of(layer)} is invalid or out of order")
         if count:
             share = min(count, math.ceil(SAMPLE * count / table.states))
             chosen = keys if full else keys[np.sort(rng.choice(count, share, replace=False))]
@@ -79,9 +80,9 @@ def verify(
 
 
 def _residual(table: Table, keys: Words) -> float:
-    """The largest difference between a state's value and its best move.
+    """The largest difference between the value of a state and that of its best move.
 
-    More than rounding can do is a `TableError`, as wherever moves are looked up.
+    Looking the moves up raises `TableError` if it is larger than rounding explains.
     """
     found = table.probe_many(keys)
     assert found.q is not None
@@ -89,7 +90,7 @@ def _residual(table: Table, keys: Words) -> float:
 
 
 def _check_starts(table: Table) -> None:
-    """The values of the starts are those in the manifest."""
+    """Compare the values of the starts with those in the manifest."""
     found = start_values(table.problem, table.value)
     for name, stated in table.start_value.items():
         value = found[name]
@@ -98,4 +99,4 @@ def _check_starts(table: Table) -> None:
         else:
             agree = bool(np.isclose(value, stated, rtol=1e-6))
         if not agree:
-            raise table.damaged(f"a start {name} is worth {value}, but the manifest says {stated}")
+            raise table.damaged(f"the value of {name} is {value}, but the manifest says {stated}")

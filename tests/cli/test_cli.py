@@ -90,7 +90,7 @@ BAD = {
     ("tour", "--seed", "-3"): "a seed is a whole number",
     ("nonsense",): "No such command 'nonsense'",
     ("bench", "nonsense"): "No such command 'nonsense'",
-    ("--nonsense",): "No such option: --nonsense (--help shows what there is)",
+    ("--nonsense",): "No such option: --nonsense (see --help)",
 }
 
 

@@ -155,7 +155,7 @@ def test_a_table_is_the_same_though_a_worker_and_a_machine_are_lost(
     far.remove_node(machine, allow_graceful=False)
     assert_same(tmp_path / "table", local)
     told = capsys.readouterr().err
-    assert "lost while at value_states (its process ended); another does it again" in told
+    assert "lost while at value_states (its process ended); retrying on another" in told
     assert "(its machine is gone)" in told
 
 
@@ -247,7 +247,7 @@ def test_a_task_that_is_always_lost_is_the_reason(crowd, monkeypatch, capsys):
     monkeypatch.setattr(team, "MOST_LOSSES", 2)
     with pytest.raises(team.ClusterError, match="lost while at _exit, 3 times"):
         crowd.run(os._exit, [(1,)])
-    assert capsys.readouterr().err.count("another does it again") == 2
+    assert capsys.readouterr().err.count("retrying on another") == 2
 
 
 # -- evaluate, data ----------------------------------------------------------------------------

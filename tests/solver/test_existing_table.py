@@ -77,7 +77,7 @@ def test_another_format_with_fields_that_nobody_knows_is_left_alone(table, made,
     write_json(described_in(table), {"format": 3, "layers": "elsewhere"})
     assert_refused(table, command, "is of format 3")
     code, _, said = command("solve", "3x2", "--out", str(table), "--replace")
-    assert code == 0 and f"removed what could not be used in {table}" in said
+    assert code == 0 and f"removed the unusable table in {table}" in said
     assert same_bytes(made, table)
 
 

@@ -65,8 +65,8 @@ STOPPED = 130
 
 
 def main() -> NoReturn:
-    """Run the command line; whatever goes wrong is told in one line."""
-    if sys.stderr is None:  # closed by the caller: what is meant for it would go to stdout
+    """Run the command line; report any error in one line."""
+    if sys.stderr is None:  # closed by the caller: print would write to stdout instead
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     heard = sys.stderr if isinstance(sys.stderr, Unheard) else Unheard(sys.stderr)
     sys.stderr = cast(TextIO, heard)
@@ -81,7 +81,7 @@ def main() -> NoReturn:
     except typer.Abort:
         _fail("there was no answer", 1)
     except typer.TyperException as error:
-        _fail(f"{error.format_message().rstrip('.')} (--help shows what there is)", 2)
+        _fail(f"{error.format_message().rstrip('.')} (see --help)", 2)
     except ExistingFilesError as error:
         _fail(existing(error), 2)
     except (ValueError, ImportError) as error:
@@ -108,7 +108,7 @@ def _discard_output() -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    """End with a message of one line."""
+    """Print a one-line message and exit."""
     print(f"lab2048: {one_line(message)}", file=sys.stderr)
     sys.exit(code)
 
@@ -158,17 +158,17 @@ def watch(
     board: BoardOption = "4x4",
     p4: FourOption = P4,
     seed: SeedOption = None,
-    speed: Annotated[float, typer.Option("--speed", help="Moves a second.")] = 8.0,
+    speed: Annotated[float, typer.Option("--speed", help="Moves per second.")] = 8.0,
 ) -> None:
     """Watch a player play."""
     from lab2048.cli import terminal
     from lab2048.players.registry import make_player
 
     if not 0.125 <= speed <= 1024:
-        raise ValueError(f"--speed is from 0.125 to 1024 moves a second, not {speed}")
+        raise ValueError(f"--speed is from 0.125 to 1024 moves per second, not {speed}")
     rules = _rules(board, p4)
     made = make_player(player, rules)
-    made.prepare()  # what is compiled is said before the screen is taken
+    made.prepare()  # compile, with a message, before the screen is taken over
     game = terminal.watch(made.spec, made.choose, rules, seed, speed)
     print(game.board.grid())
     _print_farewell(game)
@@ -198,7 +198,7 @@ def probe(  # noqa: PLR0913, PLR0917
         typer.Option(
             "--table",
             metavar="PATH",
-            help="The table to look in.",
+            help="The table to look it up in.",
             autocompletion=cli_complete.tables,
         ),
     ] = None,
@@ -210,7 +210,7 @@ def probe(  # noqa: PLR0913, PLR0917
         typer.Option(
             "--player",
             metavar="PLAYER",
-            help="What a player thinks; may be repeated.",
+            help="Also show the opinion of a player; may be repeated.",
             autocompletion=cli_complete.players,
         ),
     ] = None,
@@ -219,7 +219,7 @@ def probe(  # noqa: PLR0913, PLR0917
     gamma: GammaOption = 1.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what every move does to a position, and what it is exactly worth if that is solved."""
+    """Show what every move does to a position, with exact values if the board is solved."""
     from lab2048.game import Board, Rules
 
     position = Board.parse(" ".join(board), size)  # a board without quotes is several words
@@ -227,7 +227,7 @@ def probe(  # noqa: PLR0913, PLR0917
     options = {"objective": objective, "p4": p4, "gamma": gamma}
     asked = {name: value for name, value in options.items() if _is_given(context, name)}
     with ExitStack() as stack:
-        # made with progress if it is small; p4 is the table's unless another was asked for
+        # a small table is made here, with progress; only options that are given have to agree
         found = positions.position_table(rules, table, asked, cli_solve.maker_of(rules, asked))
         if found is not None:
             stack.enter_context(found)
@@ -241,20 +241,20 @@ def probe(  # noqa: PLR0913, PLR0917
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
-    """Whether an option is on the command line, not just at its default."""
+    """Whether an option was given on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def _rules(size: str, p4: float) -> Rules:
-    """The rules that a command was given."""
+    """The rules for a board size and a p4."""
     from lab2048.game import Rules
 
     return Rules.parse(size, p4)
 
 
 def _print_farewell(game: Game) -> None:
-    """How a game went, in a line."""
+    """Print the result of a game in one line."""
     number = f", game {game.index + 1}" if game.index else ""
     print(
         f"score {game.score:,}, largest tile {game.board.max_tile}, "

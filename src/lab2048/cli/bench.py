@@ -19,7 +19,7 @@ app = command_group("Measure how fast lab2048 is on this machine.")
 
 @app.command(epilog=in_python('lab2048.benchmark("engine")'))
 def engine(as_json: JsonOption = False) -> None:
-    """The speed of the game itself, on one thread, and the signature of its behaviour."""
+    """Measure the game engine on one thread, and print the signature of its behaviour."""
     figures = _measured("engine")
     table = new_table("figure")
     table.add_column("value", justify="right")
@@ -35,7 +35,7 @@ def engine(as_json: JsonOption = False) -> None:
 
 @app.command("solve", epilog=in_python('lab2048.benchmark("solve")'))
 def bench_solve(as_json: JsonOption = False) -> None:
-    """The speed of solving 4x2 and 3x3, on all cores, and the size of their tables."""
+    """Measure the speed of solving 4x2 and 3x3 on all cores, and the size of their tables."""
     figures = _measured("solve")
     table = new_table("board")
     for name in ("states", "seconds", "enumerate, states/s", "values, states/s", "bytes a state"):
@@ -54,7 +54,7 @@ def bench_solve(as_json: JsonOption = False) -> None:
 
 @app.command("search", epilog=in_python('lab2048.benchmark("search")'))
 def bench_search(as_json: JsonOption = False) -> None:
-    """The speed of players that search, and of exact values of players."""
+    """Measure the speed of search players, and of computing the exact values of players."""
     figures = _measured("search")
     table = new_table("figure")
     table.add_column("value", justify="right")
@@ -73,7 +73,7 @@ def bench_search(as_json: JsonOption = False) -> None:
 
 @app.command("td", epilog=in_python('lab2048.benchmark("td")'))
 def bench_td(as_json: JsonOption = False) -> None:
-    """The speed of training n-tuple networks on 4x4, and of playing with one."""
+    """Measure the speed of training n-tuple networks on 4x4, and of playing with one."""
     figures = _measured("td")
     table = new_table("figure")
     table.add_column("value", justify="right")
@@ -88,7 +88,7 @@ def bench_td(as_json: JsonOption = False) -> None:
 
 @app.command("neural", epilog=in_python('lab2048.benchmark("neural")'))
 def bench_neural(as_json: JsonOption = False) -> None:
-    """The speed of neural networks, on one thread: self-play on 3x3, and votes on 4x4."""
+    """Measure neural networks on one thread: self-play on 3x3, and voting on 4x4."""
     figures = _measured("neural")
     from lab2048.bench import neural as bench  # it needs torch
 
@@ -110,7 +110,7 @@ def bench_neural(as_json: JsonOption = False) -> None:
 
 @app.command("cluster", epilog=in_python('lab2048.benchmark("cluster")'))
 def bench_cluster(as_json: JsonOption = False) -> None:
-    """What a Ray cluster on this machine costs over threads, on layers of 4x3."""
+    """Measure the overhead of a Ray cluster here compared with threads, on layers of 4x3."""
     figures = _measured("cluster")
     table = new_table("who")
     for name in ("states, states/s", "values, states/s", "both, states/s"):
@@ -127,7 +127,7 @@ def bench_cluster(as_json: JsonOption = False) -> None:
 
 @app.command("studio", epilog=in_python('lab2048.benchmark("studio")'))
 def bench_studio(as_json: JsonOption = False) -> None:
-    """How fast the studio answers, to one client and to many at once."""
+    """Measure how fast the studio answers one client, and many at once."""
     figures = _measured("studio")
     crowd = figures["crowd"]
     table = new_table("figure")
@@ -150,16 +150,16 @@ def bench_studio(as_json: JsonOption = False) -> None:
 
 
 def _milliseconds(spread: dict[str, Any]) -> str:
-    """A median and what only a hundredth exceeds."""
+    """The median and the 99th percentile, as text."""
     return f"{spread['median']:.1f} ms, 1% above {spread['p99']:.0f} ms"
 
 
 def _measured(what: str) -> Figures:
-    """The figures of a benchmark, which says meanwhile what it is at."""
+    """Run a benchmark, showing what it is measuring; return its figures."""
     from lab2048.bench.benchmark import benchmark
 
     with ExitStack() as stack:
-        change: list[Callable[[str], None]] = []  # until the time is taken: kernels are compiled
+        change: list[Callable[[str], None]] = []  # empty while kernels are compiled
 
         def note(text: str) -> None:
             if not change:
@@ -170,7 +170,7 @@ def _measured(what: str) -> Figures:
 
 
 def _print_figures(figures: Figures, table: Table, as_json: bool) -> None:
-    """Figures as JSON, or as a table and the machine they were measured on."""
+    """Print figures as JSON, or as a table with a line about the machine."""
     if as_json:
         print(figures.to_json(), end="")
         return

@@ -1,4 +1,4 @@
-"""The commands and options about clusters: cluster check, and what a solve takes on one."""
+"""The command `cluster check`, and estimates of what a solve needs, here or on a cluster."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from lab2048.solver.estimate import ClusterEstimate
     from lab2048.solver.problem import Problem
 
-app = command_group("Work on a Ray cluster: docs/cluster.md says how one is started.")
+app = command_group("Work on a Ray cluster; docs/cluster.md explains how to start one.")
 
 SharedOption = Annotated[
     Path | None,
     typer.Option("--shared", metavar="DIR", help="A folder that all machines see at this path."),
 ]
 TRIAL_SECONDS = 8.0
-"""How long an estimate measures."""
+"""Length of the trial run that an estimate is based on."""
 
 
 @app.command(epilog=in_python('lab2048.check_cluster("local")'))
 def check(
     address: Annotated[
-        str, typer.Argument(help="Where it is, such as 10.0.0.1:6379; auto; or local.")
+        str, typer.Argument(help="Its address, such as 10.0.0.1:6379; auto; or local.")
     ],
     shared: SharedOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a cluster has, and whether a long job may be started on it."""
+    """Print what a cluster has, and whether it is ready for a long job."""
     from lab2048.cluster.connection import check_cluster
     from lab2048.cluster.workers import ClusterError
 
@@ -53,7 +53,7 @@ def check(
 
 
 def _show(nodes: Sequence[Node], shared: Path | None) -> None:
-    """A table of the machines."""
+    """Print a table of the machines."""
     grid = new_table("machine")
     grid.add_column("address", no_wrap=True)
     for name in ("cores", "memory"):
@@ -73,15 +73,15 @@ def _show(nodes: Sequence[Node], shared: Path | None) -> None:
     print(f"{len(nodes)} machine{plural}, {cores} cores, {size(memory)} of memory for workers")
 
 
-# -- what it takes -------------------------------------------------------------------------------
+# -- estimates -----------------------------------------------------------------------------------
 
 
 def on_team(
     team: Team | None, problem: Problem, values: str, keep: str, rate: float, threads: int
 ) -> tuple[ClusterEstimate, int] | None:
-    """What a solve takes on a team, and its cores; None if it does not hand out any layer.
+    """Estimate a solve on a team, and count its cores; None if no layer is distributed.
 
-    The rate is that of so many threads here.
+    `rate` is that of `threads` threads on this machine.
     """
     from lab2048.solver.estimate import cluster_estimate
     from lab2048.solver.table_size import sizes_of
@@ -100,12 +100,12 @@ def on_team(
 def show_estimate(
     problem: Problem, values: str, keep: str, cores: int | None, machines: int | None, as_json: bool
 ) -> None:
-    """Print what a solve takes: here, or on a cluster of so many cores."""
+    """Print an estimate of a solve, on this machine or on a cluster with `cores` cores."""
     from lab2048.solver.estimate import estimate
 
     if cores is None and machines is not None:
-        raise ValueError("--machines says where the --cores are; how many are there?")
-    print("measuring for some seconds how fast this machine is", file=sys.stderr)
+        raise ValueError("--machines needs --cores, the number of cores of all machines")
+    print("measuring the speed of this machine for a few seconds", file=sys.stderr)
     found = (
         estimate(problem, values, keep=keep, trial=TRIAL_SECONDS)
         if cores is None
@@ -123,7 +123,7 @@ def show_estimate(
 
 
 def _rows(facts: dict[str, Any], threads: int) -> list[tuple[str, str]]:
-    """An estimate, for people."""
+    """The rows of an estimate, as text."""
     rates = facts["measured"]
     speed = f"{rates['enumerate'] / 1e6:.1f} M states/s for the states, "
     speed += f"{rates['values'] / 1e6:.1f} for the values, with {threads} threads"
@@ -150,7 +150,7 @@ def _rows(facts: dict[str, Any], threads: int) -> list[tuple[str, str]]:
         ),
         (
             "",
-            f"{size(facts['bandwidth'])}/s in all, so that nobody waits; at 10 GB/s it takes "
+            f"{size(facts['bandwidth'])}/s in all, so that no worker waits; at 10 GB/s it takes "
             f"{wait}",
         ),
     ]

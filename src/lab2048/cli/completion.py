@@ -1,4 +1,4 @@
-"""What a shell completes: boards, players, networks and tables. It loads no kernel and no torch."""
+"""Shell completion of boards, players, networks and tables. It loads neither kernels nor torch."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import contextmanager, redirect_stdout
 from lab2048.game.notation import SHAPES
 
 BREAKS = (":", "=")
-"""Bash takes these for words of their own."""
+"""Bash splits words at these, and treats them as separate words."""
 
 
 @contextmanager
 def whole_words() -> Iterator[None]:
-    """Where bash asks for completions, put together what it has broken, such as `ntuple:NAME`.
+    """When bash asks for completions, rejoin words that it has split, such as `ntuple:NAME`.
 
-    It is answered with what comes after the break.
+    Completions are printed without the part up to the last colon.
     """
     if os.environ.get("_LAB2048_COMPLETE") != "complete_bash":
         yield
@@ -38,7 +38,7 @@ def whole_words() -> Iterator[None]:
 
 
 def _joined(words: list[str], place: int) -> tuple[list[str], int]:
-    """Words with what bash has broken put together, and where the word at a place is then."""
+    """Rejoin words that bash has split; return them and the new place of the word at `place`."""
     joined: list[str] = []
     found = len(words)
     for number, word in enumerate(words):
@@ -52,12 +52,12 @@ def _joined(words: list[str], place: int) -> tuple[list[str], int]:
 
 
 def boards(incomplete: str) -> list[str]:
-    """Sizes of boards."""
+    """Board sizes."""
     return _matching([f"{rows}x{cols}" for rows, cols in SHAPES], incomplete)
 
 
 def players(incomplete: str) -> list[str]:
-    """Names of players or, after a colon, of what networks there are for one."""
+    """Names of players or, after a colon, of the networks that a player can use."""
     from lab2048.players.registry import CUSTOM, player_names
 
     kind, colon, _ = incomplete.rpartition(":")
@@ -67,7 +67,7 @@ def players(incomplete: str) -> list[str]:
 
 
 def networks(incomplete: str) -> list[str]:
-    """Names of networks that were trained."""
+    """Names of trained networks."""
     return _matching(_networks(), incomplete)
 
 
@@ -79,17 +79,17 @@ def tables(incomplete: str) -> list[str]:
 
 
 def _networks(kind: str = "") -> Iterator[str]:
-    """The networks that were trained, or those of a kind."""
+    """Names of trained networks: all, or those of one kind."""
     from lab2048.learn.network_files import FILE, networks_folder, read_facts
 
     for path in networks_folder().glob(f"*/{FILE}"):
         try:
             if not kind or read_facts(path)["kind"] == kind:
                 yield path.parent.name
-        except (OSError, ValueError):  # one that is damaged does not play
+        except (OSError, ValueError):  # a damaged network cannot play
             continue
 
 
 def _matching(names: Iterable[str], incomplete: str) -> list[str]:
-    """Those that begin as what was typed does."""
+    """The names that start with what was typed, sorted."""
     return sorted(name for name in names if name.startswith(incomplete))

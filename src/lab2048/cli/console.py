@@ -1,9 +1,9 @@
-"""What the command line shows: tables on stdout, and on stderr how far a long command has come.
+"""What the command line shows: results on stdout, the progress of long commands on stderr.
 
-No other module makes a console, a table or a bar of rich. Stdout is for results alone.
+No other module makes a rich console, table or progress bar. Stdout is for results alone.
 
-Bars are shown as long as they are open. Without a terminal nobody would see them: a thread then
-tells of the newest one in a line, whenever nothing has been written to stderr for some time.
+On a terminal, bars are shown while they are open. Without one, a thread prints the progress of the
+newest bar as a line whenever nothing has been written to stderr for some time.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 FIRST, AGAIN = 10.0, 30.0
 """Seconds of silence before the first line, and before later ones."""
 SHARE = 0.05
-"""Of the time that has passed: what takes days is told of less often."""
+"""Least silence as a share of the time elapsed, so that long commands print fewer lines."""
 
 _open: list[Callable[[], str]] = []
-"""What is being done, the newest last: each says how far it is."""
+"""Descriptions of the progress of open tasks, the newest last."""
 
 
 # -- results -------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def output() -> Console:
 
 
 def new_table(*headings: str, tight: bool = False) -> Table:
-    """An empty table in the look that all have; a tight one has less room around its columns."""
+    """An empty table in the common style; `tight` means less space around columns."""
     from rich import box
     from rich.table import Table
 
@@ -55,7 +55,7 @@ def new_table(*headings: str, tight: bool = False) -> Table:
 
 
 def number_table(first: str, *others: str) -> Table:
-    """An empty table whose columns are all numbers, set to the right."""
+    """An empty table whose columns are all right-aligned."""
     grid = new_table()
     for heading in (first, *others):
         grid.add_column(heading, justify="right", no_wrap=True)
@@ -63,7 +63,7 @@ def number_table(first: str, *others: str) -> Table:
 
 
 def show_facts(title: str, facts: Sequence[tuple[str, str]]) -> None:
-    """Print a line, and below it a list of names and what there is to say about each."""
+    """Print a title, and below it one line per name with its text."""
     print(title)
     width = max(len(name) for name, _ in facts)
     for name, text in facts:
@@ -71,12 +71,12 @@ def show_facts(title: str, facts: Sequence[tuple[str, str]]) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line of the library on stderr, with its keywords as options."""
+    """Print a message of the library on stderr, with Python keywords shown as options."""
     home.say(as_options(text))
 
 
 def show_briefly(text: str) -> None:
-    """Show a line on a terminal until the next one takes its place; an empty one just goes."""
+    """Show a line on a terminal until the next one replaces it; an empty text clears it."""
     if sys.stderr is not None and sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
@@ -85,14 +85,14 @@ def show_briefly(text: str) -> None:
 
 
 def check_target(path: Path, *, files: Sequence[str] = (), force: bool = False) -> bool:
-    """Raise a `ValueError` unless a file can be written, as `home.check_target`; see `allowed`."""
+    """Check that a file can be written, as `home.check_target` does; see `allowed`."""
     return allowed(partial(home.check_target, path, files=files), force)
 
 
 def allowed(check: Callable[..., None], force: bool) -> bool:
-    """Return whether files that exist are to be replaced: `force`, or what a person answers.
+    """Return whether existing files are to be replaced: `force`, or True if the user agrees.
 
-    `check` finds them. Where nobody can be asked, or the answer is no, that is a `ValueError`.
+    `check` finds them. A `ValueError` if the user declines or cannot be asked.
     """
     try:
         check(force=force)
@@ -104,12 +104,12 @@ def allowed(check: Callable[..., None], force: bool) -> bool:
 
 
 def existing(error: home.ExistingFilesError) -> str:
-    """What is said about a file that is there already."""
+    """The message about a file that exists already."""
     return f"{error.filename} exists already: --force replaces it"
 
 
 def _may_replace(paths: Sequence[Path]) -> bool:
-    """Ask whether files may be replaced, if there is somebody to ask."""
+    """Ask whether files may be replaced; False without a terminal."""
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         return False
     import typer
@@ -128,17 +128,17 @@ class Unheard:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.last = time.monotonic()
-        """When something was written to it."""
+        """Time of the last write."""
 
     def write(self, text: str) -> int:
-        """Write, if it can be done."""
+        """Write, ignoring errors."""
         self.last = time.monotonic()
         with suppress(OSError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Bring out what was written, if it can be done."""
+        """Flush, ignoring errors."""
         with suppress(OSError):
             self._stream.flush()
 
@@ -147,7 +147,7 @@ class Unheard:
 
 
 class Lines:
-    """Tells on a stream what is being done, as long as it is not stopped."""
+    """Prints progress lines on a stream, from a thread, until it is stopped."""
 
     def __init__(self, stream: Unheard) -> None:
         self._stream = stream
@@ -158,7 +158,7 @@ class Lines:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell no more."""
+        """Print no more lines."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -177,11 +177,11 @@ class Lines:
 
 
 def _what() -> str:
-    """What is being done just now."""
-    jit = sys.modules.get("lab2048.engine.jit")  # which takes long to load, and not all need it
+    """Describe what is being done now."""
+    jit = sys.modules.get("lab2048.engine.jit")  # slow to import, and not always needed
     if jit is not None and (compiling := jit.compiling()):
         return str(compiling)
-    for describe in _open[-1:]:  # which others may take away at any time
+    for describe in _open[-1:]:  # a slice: other threads may remove it
         return describe()
     return "at work"
 
@@ -191,7 +191,7 @@ _lines: list[Lines] = []
 
 @contextmanager
 def told(stream: Unheard) -> Iterator[None]:
-    """Tell on a stream what a command is at, unless it is a terminal, where bars are seen."""
+    """Print progress lines on a stream meanwhile, unless it is a terminal, which shows bars."""
     if not stream.isatty():
         _lines.append(Lines(stream))
     try:
@@ -208,7 +208,7 @@ def be_silent() -> None:
 
 @contextmanager
 def doing(describe: Callable[[], str]) -> Iterator[None]:
-    """Let lines tell of something, as long as it goes on."""
+    """Include a task in progress lines while it runs."""
     _open.append(describe)
     try:
         yield
@@ -221,7 +221,7 @@ def doing(describe: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def status(text: str) -> Iterator[Callable[[str], None]]:
-    """Show what is being done where nobody knows how much of it is left; the text may change."""
+    """Show a text while work of unknown length runs; yield a function that changes the text."""
     now = text
 
     def change(other: str) -> None:
@@ -235,7 +235,7 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(parts: bool = False) -> Iterator[Progress]:
-    """A bar on stderr with rate and time left, for whole things or for parts of one."""
+    """A progress bar on stderr with rate and time left; `parts` shows a percentage, not counts."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -258,7 +258,7 @@ def progress_bar(parts: bool = False) -> Iterator[Progress]:
 
 @contextmanager
 def facts_bar() -> Iterator[Progress]:
-    """A bar on stderr whose tasks have a field `facts`: a text that says how fast it goes."""
+    """A progress bar on stderr whose tasks have a field `facts`: a text shown beside the bar."""
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
     with _bar_of(
@@ -272,7 +272,7 @@ def facts_bar() -> Iterator[Progress]:
 
 @contextmanager
 def _bar_of(*columns: ProgressColumn) -> Iterator[Progress]:
-    """A bar on stderr with these columns; it is gone when its work is done."""
+    """A progress bar on stderr with these columns; it disappears at the end."""
     from rich.progress import Progress
 
     console = _errors()
@@ -290,7 +290,7 @@ def _errors() -> Console:
 
 
 def _rate_column() -> ProgressColumn:
-    """The column of a bar that says how many things are done a second."""
+    """The column of a progress bar that shows items per second."""
     from rich.progress import ProgressColumn
     from rich.text import Text
 
@@ -302,7 +302,7 @@ def _rate_column() -> ProgressColumn:
 
 
 def _rate(task: Task) -> str:
-    """How many things are done a second; nothing if that is not known, or it is parts of one."""
+    """Items per second as text; empty if unknown, or if the total is at most 1."""
     speed = task.finished_speed or task.speed
     if not speed or task.total is None or task.total <= 1:
         return ""
@@ -310,7 +310,7 @@ def _rate(task: Task) -> str:
 
 
 def line_of(bar: Progress) -> str:
-    """How far the newest task of a bar is."""
+    """Describe the progress of the newest task of a bar."""
     tasks = bar.tasks
     if not tasks:
         return "at work"
@@ -330,13 +330,13 @@ def line_of(bar: Progress) -> str:
 
 
 def move_on(bar: Progress, task: TaskID, done: float) -> None:
-    """Say how much of a task is done."""
+    """Set how much of a task is done."""
     bar.update(task, completed=done)
 
 
 @contextmanager
 def counting_bar(what: str, total: int) -> Iterator[Callable[[int, int], object]]:
-    """A progress bar on stderr that is told how much is done."""
+    """A progress bar on stderr; yield a function that sets how much is done."""
     with progress_bar(parts=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done, _: move_on(bar, task, done)

@@ -1,4 +1,4 @@
-"""The commands that make move data, and look through it."""
+"""The commands that make and check move data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from lab2048.data.files import Written
 
-app = command_group("Make move data to learn from, or look through it.")
+app = command_group("Make move data to learn from, or check it.")
 
 RandomOption = Annotated[
     float, typer.Option("--random", min=0, max=1, help="The chance of a random move.")
@@ -39,9 +39,9 @@ FirstOption = Annotated[
     int | None, count_option("--first", "moves", "Only the first N moves of each game.")
 ]
 MovesOption = Annotated[
-    int, count_option("--moves", "moves", "How many, such as 5000, 200k or 5M.")
+    int, count_option("--moves", "moves", "Number of moves, such as 5000, 200k or 5M.")
 ]
-GamesOption = Annotated[int, typer.Option("--seed", min=0, help="Of the games.")]
+GamesOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the games.")]
 PlayerOption = Annotated[
     str,
     typer.Option(
@@ -67,7 +67,7 @@ def make(  # noqa: PLR0913, PLR0917
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the moves of games of a player: .parquet, or .txt for the text form of the study."""
+    """Write the moves of a player's games: .parquet, or .txt for the text form of the study."""
     from lab2048.data.files import save_moves
     from lab2048.data.moves import check_file
 
@@ -90,7 +90,7 @@ def label(  # noqa: PLR0913, PLR0917
         str | None,
         typer.Option(
             "--teacher",
-            help="Who judges the moves, if not who plays.",
+            help="Who judges the moves, if not the player.",
             autocompletion=completion.players,
         ),
     ] = None,
@@ -105,7 +105,7 @@ def label(  # noqa: PLR0913, PLR0917
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write boards of games of a player with what it, or its teacher, says about each move."""
+    """Write boards from a player's games with the value that it, or a teacher, gives each move."""
     from lab2048.data.files import check_labels, save_labels
 
     force = allowed(partial(check_labels, out), force)
@@ -120,7 +120,7 @@ def label(  # noqa: PLR0913, PLR0917
 
 
 def tell_written(written: Written, as_json: bool) -> None:
-    """Say what is in a file now."""
+    """Print what was written to a file."""
     if as_json:
         print(json.dumps(written.as_json()))
         return
@@ -136,13 +136,13 @@ def perfect(  # noqa: PLR0913, PLR0917
     player: PlayerOption = "optimal:ties=split",
     random: RandomOption = 0.0,
     likely: Annotated[
-        float, typer.Option("--likely", min=0, max=1, help="Leave out what fewer games come to.")
+        float, typer.Option("--likely", min=0, max=1, help="Leave out what fewer games reach.")
     ] = 1e-7,
     threads: ThreadsOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write perfect labels of a solved board: every state that a player comes to, and how often."""
+    """Write perfect labels of a solved board: every state that a player reaches, and how often."""
     from lab2048.cli.solve import maker
     from lab2048.data.files import check_labels, save_perfect_labels
     from lab2048.solver.problem import Problem
@@ -166,7 +166,7 @@ def check(
     board: BoardOption = "4x4",
     as_json: JsonOption = False,
 ) -> None:
-    """Look through move data: how many moves there are, and what their cells mean."""
+    """Check move data: count the moves, and find out what their cells mean."""
     from lab2048.data.files import check_moves
 
     rules = Rules.parse(board)
@@ -191,5 +191,5 @@ def check(
 
 
 def _move_on(bar: Progress, task: TaskID, done: int, total: int) -> None:
-    """Say how much of a file was looked through."""
+    """Set how much of a file has been read."""
     bar.update(task, completed=done, total=total)

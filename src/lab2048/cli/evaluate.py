@@ -72,7 +72,7 @@ def players(as_json: JsonOption = False) -> None:
             text = f"    {option + '=' + default:22} {each['about']}{shown}"
             console.print(text, markup=False, soft_wrap=True)
     console.print("[bold]python:MODULE.FUNCTION[/]  your own player (see docs/methods.md)")
-    console.print("\nWhat a board may be worth to a search, heuristic=")
+    console.print("\nHeuristics, for the option heuristic= of search players:")
     for heuristic, what in HEURISTICS.items():
         console.print(f"    {heuristic:6} {what.about}", markup=False, soft_wrap=True)
     console.print("\nAs in: lab2048 evaluate greedy expectimax:depth=2,heuristic=snake --board 3x3")
@@ -99,13 +99,13 @@ def evaluate(  # noqa: PLR0913, PLR0917
     seed: GamesSeedOption = 1,
     table: TableOption = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Also the exact mean score, without games.")
+        bool, typer.Option("--exact", help="Also compute the exact mean score, without games.")
     ] = False,
     threads: ThreadsOption = None,
     cluster: ClusterOption = None,
     save: Annotated[
         Path | None,
-        typer.Option("--save", metavar="FILE", help="Keep the games: .jsonl, .parquet."),
+        typer.Option("--save", metavar="FILE", help="Save the games: .jsonl, .parquet."),
     ] = None,
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write a page with pictures.")
@@ -120,7 +120,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Play games of one or more players, and measure them against each other and perfect play.
 
-    Stop it with Ctrl-C, and go on with the same command.
+    Stop it with Ctrl-C; the same command resumes.
     """
     from lab2048.game import Rules
     from lab2048.measure.evaluation import make_players
@@ -152,7 +152,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
 
 
 def write_pages(result: Evaluation, report: Path | None, plots: Path | None) -> None:
-    """Write the page and the pictures that are asked for."""
+    """Write the page and the pictures, where they are asked for."""
     from lab2048.report.writing import write_plots, write_report
 
     if report is not None:
@@ -163,7 +163,7 @@ def write_pages(result: Evaluation, report: Path | None, plots: Path | None) -> 
 
 
 def _keep(result: Evaluation) -> None:
-    """Keep results for the studio; a full disk costs that, not what is printed."""
+    """Keep results for the studio; an error is reported, but does not stop the command."""
     try:
         result.keep(sys.argv[1:])
     except OSError as error:
@@ -173,7 +173,7 @@ def _keep(result: Evaluation) -> None:
 def check_targets(
     save: Path | None, report: Path | None, plots: Path | None, rules: Rules, force: bool
 ) -> None:
-    """An error, before any game is played, if results may not be written where they should."""
+    """Check, before any game is played, that results can be written to these files."""
     from lab2048.game.record import check_file
 
     if save is not None:
@@ -203,7 +203,7 @@ def table_for(rules: Rules, name: str | None) -> Table | None:
 
 
 def run(entrants: Sequence[Player], games: int, seed: int, **more: Any) -> Evaluation:
-    """Let players play, with progress, and measure each."""
+    """Evaluate players, with progress on stderr."""
     from lab2048.measure.evaluation import evaluate, prepared
 
     prepared(entrants, say, games, seed)
@@ -213,14 +213,14 @@ def run(entrants: Sequence[Player], games: int, seed: int, **more: Any) -> Evalu
             return evaluate(entrants, games=games, seed=seed, resumable=True, progress=note, **more)
         except KeyboardInterrupt:
             bar.stop()
-            say("what is done is kept; the same command goes on from here")
+            say("finished games are kept; the same command resumes from here")
             raise
 
 
 def _advance(
     bar: Progress, tasks: dict[str, TaskID], what: str, done: int, total: int | None
 ) -> None:
-    """Move the bar of a player on; what has no known end leaves the newest bar where it is."""
+    """Advance the bar of a player; without a total, only rename the newest bar."""
     if total is None:
         bar.update(bar.task_ids[-1], description=what)
         return

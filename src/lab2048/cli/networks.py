@@ -1,4 +1,4 @@
-"""The commands about networks that were trained."""
+"""The commands about trained networks: list, pack."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ app = typer.Typer()
 
 @app.command("list", epilog=in_python("lab2048.list_networks()"))
 def show_networks(as_json: JsonOption = False) -> None:
-    """List the networks that were trained."""
+    """List the trained networks."""
     from lab2048.learn.trained_networks import list_networks
 
     found = list_networks()
@@ -50,22 +50,22 @@ def pack(
         str,
         typer.Argument(
             metavar="NAME",
-            help="A network that was trained.",
+            help="The name of a trained network.",
             autocompletion=completion.networks,
         ),
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")],
     step: Annotated[
         float | None,
-        typer.Option("--step", help="Round weights to multiples of it; 16 on 4x4 (n-tuples)."),
+        typer.Option("--step", help="Round weights to multiples of this; 16 on 4x4 (n-tuples)."),
     ] = None,
     visits: Annotated[
         int | None,
-        typer.Option("--visits", min=1, help="Leave out what was visited less often (n-tuples)."),
+        typer.Option("--visits", min=1, help="Leave out weights visited less often (n-tuples)."),
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Write a network to a file that is as small as it gets. It plays, but does not learn."""
+    """Write a network to as small a file as possible. It can play, but not be trained further."""
     from lab2048.learn.trained_networks import check_packed_file, pack_network
 
     force = allowed(partial(check_packed_file, file), force)

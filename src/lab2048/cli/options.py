@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ BoardOption = Annotated[
 ]
 FourOption = Annotated[float, typer.Option("--p4", help="The chance that a new tile is a 4.")]
 SeedOption = Annotated[
-    int | None, typer.Option("--seed", help="Same seed, same game. Drawn if not given.")
+    int | None, typer.Option("--seed", help="Same seed, same game. Random if not given.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Replace files that exist, without a question.")
+    bool, typer.Option("--force", help="Replace existing files without asking.")
 ]
-GammaOption = Annotated[float, typer.Option("--gamma", help="Discount a move, from 0 to 1.")]
+GammaOption = Annotated[float, typer.Option("--gamma", help="Discount per move, from 0 to 1.")]
 ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", min=1, max=1024, help="As many as cores if not given.")
+    int | None, typer.Option("--threads", min=1, max=1024, help="Threads; default: one per core.")
 ]
 
 ClusterOption = Annotated[
@@ -33,13 +33,13 @@ ClusterOption = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Work on a Ray cluster: its address, auto, or local for one on this machine.",
+        help="Run on a Ray cluster: its address, auto, or local for one on this machine.",
     ),
 ]
 
 
 def count_option(flag: str, what: str, about: str, low: int = 1, high: int = 10**12) -> Any:
-    """An option that is a number of things, which may be written as 200k or 1.5M."""
+    """An option for a number of things, which may be written as 200k or 1.5M."""
 
     def parse(value: str | int) -> int:
         try:
@@ -51,7 +51,7 @@ def count_option(flag: str, what: str, about: str, low: int = 1, high: int = 10*
 
 
 def command_group(about: str) -> typer.Typer:
-    """A group of commands; called without one, it shows what there is."""
+    """A group of commands; called without one, it prints its help."""
     group = typer.Typer(help=about)
 
     @group.callback(invoke_without_command=True, help=about)

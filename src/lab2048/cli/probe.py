@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def hint_for(rules: Rules, asked: dict[str, Any]) -> str:
-    """Return how to solve a board that is not solved yet; nothing if it cannot be."""
+    """Return a hint how to solve a board; empty if it is too large to be solved."""
     from lab2048.solver.problem import MAX_CELLS, Problem
     from lab2048.solver.tables import command_for
 
@@ -56,7 +56,7 @@ def show(found: Probed, after: str | None, hint: str) -> None:
 
 
 def _show_moves(found: Probed) -> None:
-    """All four moves."""
+    """Print all four moves."""
     exact = f"{'q':>14}{'regret':>12}" if found.problem and not found.board.is_terminal else ""
     print(f"move   reward{exact}  afterstate")
     for direction, move in found.moves.items():
@@ -71,7 +71,7 @@ def _show_moves(found: Probed) -> None:
 
 
 def _show_opinion(opinion: Opinion) -> None:
-    """What a player thinks of the moves, the best one first."""
+    """Print a player's values of the moves, the best first."""
     print()
     print(f"{opinion.player}: {opinion.meaning}")
     if not opinion.values and opinion.choice is not None:
@@ -82,7 +82,7 @@ def _show_opinion(opinion: Opinion) -> None:
 
 
 def _show_spawns(spawns: Sequence[tuple[Any, float | None]], exact: bool) -> None:
-    """What may come after a move."""
+    """Print the spawns that may follow a move."""
     print("tile  chance" + f"{'value':>14}" * exact + "  state")
     for spawn, value in spawns:
         shown = f"{precise(value):>14}" if value is not None else ""

@@ -1,4 +1,4 @@
-"""What is printed about players that were evaluated."""
+"""Results of an evaluation as a table for the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def show_results(results: list[dict[str, Any]]) -> None:
-    """The results as a table for people, best first."""
+    """Print the results as a table, best first, and notes on how to read it."""
     from lab2048.measure.figures import WHY_LOSSES_EXCEED
 
     console = output()
@@ -39,7 +39,7 @@ def show_results(results: list[dict[str, Any]]) -> None:
 
 
 def results_grid(results: list[dict[str, Any]], width: int) -> Grid:
-    """A table with a row for each player, best first; narrow ones leave out what matters less."""
+    """A table with one row per player, best first; minor columns are left out if it is too wide."""
     from lab2048.measure.evaluation import ranked
 
     grid = new_table(tight=True)
@@ -57,11 +57,11 @@ def results_grid(results: list[dict[str, Any]], width: int) -> Grid:
 
 
 Column = tuple[str, int, list[str]]
-"""A title, how soon the column is left out (the largest first), and its cells."""
+"""A title, the rank by which the column is left out (largest first), and its cells."""
 
 
 def _columns(results: list[dict[str, Any]]) -> list[Column]:
-    """What there is to tell about all players."""
+    """All columns that the results have figures for."""
     from lab2048.measure.evaluation import half_width, loss_text
 
     def column(title: str, rank: int, cell: Callable[[dict[str, Any]], str]) -> Column:
@@ -87,12 +87,12 @@ def _columns(results: list[dict[str, Any]]) -> list[Column]:
 
 
 def _width(column: Column) -> int:
-    """How wide a column is, with the room beside it."""
+    """The width of a column, including the space beside it."""
     return 3 + max(len(column[0]), *(len(cell) for cell in column[2]))
 
 
 def telling_tiles(results: list[dict[str, Any]]) -> list[int]:
-    """The two largest tiles that more than a game in a hundred of some player made."""
+    """The two largest tiles that some player reached in at least 1% of its games."""
     often = {
         int(tile)
         for each in results
@@ -103,7 +103,7 @@ def telling_tiles(results: list[dict[str, Any]]) -> list[int]:
 
 
 def rate_text(result: dict[str, Any], tile: int) -> str:
-    """How many games made a tile."""
+    """The share of games that reached a tile, as a percentage."""
     from lab2048.measure.figures import reach_rate
 
     rate = reach_rate(result, tile)
@@ -111,7 +111,7 @@ def rate_text(result: dict[str, Any], tile: int) -> str:
 
 
 def speed_text(value: float | None) -> str:
-    """Moves a second with three digits."""
+    """Moves per second, rounded to three digits."""
     if value is None:
         return "-"
     digits = max(0, len(str(int(value))) - 3)

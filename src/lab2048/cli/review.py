@@ -1,4 +1,4 @@
-"""The commands about games that were kept: replay, review."""
+"""The commands about saved games: replay, review."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FileArgument = Annotated[
         metavar="GAMES",
         exists=True,
         dir_okay=False,
-        help="A file of games, as --save writes: .jsonl, .parquet.",
+        help="A file of games, as written by --save: .jsonl, .parquet.",
     ),
 ]
 
@@ -42,7 +42,7 @@ def replay(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play games of a file again, and see that every move and the score are as written."""
+    """Replay the games of a file, and check that all moves and scores are as recorded."""
     from lab2048.measure.replay import read_game
     from lab2048.measure.replay import replay as play_again
 
@@ -54,11 +54,11 @@ def replay(
     if as_json:
         print(found.to_json(), end="")
     else:
-        print(f"{len(found):,} games with {found.moves:,} moves, all as they are written")
+        print(f"{len(found):,} games with {found.moves:,} moves, all as recorded")
 
 
 def _show_game(record: Record, as_json: bool) -> None:
-    """A game move by move, as it was."""
+    """Print a game move by move."""
     turns = list(record.turns())
     if as_json:
         steps = [
@@ -82,7 +82,7 @@ def review(
         typer.Option(
             "--by",
             metavar="PLAYER",
-            help="A strong player to compare with.",
+            help="A strong player that judges the moves.",
             autocompletion=completion.players,
         ),
     ] = None,
@@ -96,10 +96,10 @@ def review(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Go through a game: how good its moves were, and which were the worst.
+    """Review a game: how good its moves were, and which were the worst.
 
-    The judge is the table of the solved board, or else a player: the one that is named, the n-tuple
-    network of the package where there is one for the board, or expectimax. --json has every move.
+    The judge is the player named by --by or the table of the solved board; without these, the
+    packaged n-tuple network if there is one for the board, else expectimax. --json has every move.
     """
     from lab2048.measure import review as reviewing
     from lab2048.measure.replay import read_game
@@ -126,7 +126,7 @@ def review(
 
 
 def _show_review(record: Record, review: Review, every: bool) -> None:
-    """The worst moves of a game, or all of them, and its summary."""
+    """Print the worst moves of a game (with `every`, first all moves) and its summary."""
     print(f"{plain(record.player)} on {record.rules.name}, judged by {review.judge}")
     if review.caveat:
         print(review.caveat)
@@ -142,7 +142,7 @@ def _show_review(record: Record, review: Review, every: bool) -> None:
 
 
 def _show_moves(review: Review) -> None:
-    """Every move in a line."""
+    """Print every move, one per line."""
     from lab2048.measure.marks import BEST
 
     print(" move  made   mark     better       lost  board")

@@ -1,4 +1,4 @@
-"""The command `solve`, and tables that other commands need solved."""
+"""The command `solve`, and the solving of tables that other commands need."""
 
 from __future__ import annotations
 
@@ -72,28 +72,28 @@ def solve(  # noqa: PLR0913, PLR0917
         str, typer.Option("--keep", help="table, or summary: counts and start values only.")
     ] = "table",
     force: Annotated[
-        bool, typer.Option("--force", help="Begin even if the disk seems too small.")
+        bool, typer.Option("--force", help="Start even if the disk seems too small.")
     ] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Remove a table there that cannot be used.")
+        bool, typer.Option("--replace", help="Remove an unusable table from the folder first.")
     ] = False,
     cluster: ClusterOption = None,
     shared: SharedOption = None,
     only_estimate: Annotated[
-        bool, typer.Option("--estimate", help="Only say what it will take, by a short trial here.")
+        bool, typer.Option("--estimate", help="Only estimate what it will take, by a short trial.")
     ] = False,
     cores: Annotated[
-        int | None, typer.Option("--cores", min=1, help="Estimate for a cluster of so many cores.")
+        int | None, typer.Option("--cores", min=1, help="Estimate for a cluster with N cores.")
     ] = None,
     machines: Annotated[
-        int | None, typer.Option("--machines", min=1, help="Of so many machines; of 64 cores each.")
+        int | None, typer.Option("--machines", min=1, help="On N machines; default: 64 cores each.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Solve a board exactly: every reachable state and its value.
 
-    Stop it with Ctrl-C, and go on with the same command. On a cluster the table is made in the
-    folder --shared, under its own name.
+    Stop it with Ctrl-C; the same command resumes. On a cluster the table is made in the folder
+    --shared, under its own name.
     """
     from lab2048.solver.existing_table import remove_unusable
     from lab2048.solver.problem import Problem
@@ -107,7 +107,7 @@ def solve(  # noqa: PLR0913, PLR0917
         show_estimate(problem, values, keep, cores, machines, as_json)
         return
     if cores is not None or machines is not None:
-        raise ValueError("--cores and --machines belong to --estimate; a cluster is as it is")
+        raise ValueError("--cores and --machines belong to --estimate")
     if (cluster is None) != (shared is None):
         raise ValueError("--cluster and --shared DIR, a folder that all machines see, go together")
     folder = default_folder(problem, values) if out is None else expanded(out)
@@ -119,7 +119,7 @@ def solve(  # noqa: PLR0913, PLR0917
         if there is not None:
             _say(f"{there.team.workers} workers on {cluster}")
         if replace and remove_unusable(folder, {**problem.as_json(), "values": values}):
-            _say(f"removed what could not be used in {folder}")
+            _say(f"removed the unusable table in {folder}")
         found = _solve(problem, folder, values, keep, threads, force, there)
     if as_json:
         print(json.dumps(found))
@@ -136,7 +136,7 @@ def _solve(
     force: bool = False,
     there: Connection | None = None,
 ) -> dict[str, Any]:
-    """Solve with an estimate before and progress on the way, on stderr."""
+    """Solve, with an estimate first and then progress on stderr."""
     from lab2048.solver.existing_table import existing_table
 
     total = None
@@ -160,10 +160,10 @@ def _solve(
                 threads=threads,
                 progress=progress,
                 cluster=there,
-                force=True,  # the disk was looked at, with what a cluster needs
+                force=True,  # the space was checked above, with what a cluster needs
             )
     except KeyboardInterrupt:
-        _say("the same command goes on from here")
+        _say("the same command resumes from here")
         raise
 
 
@@ -176,7 +176,7 @@ def _announce(
     force: bool,
     team: Team | None,
 ) -> int | None:
-    """Print what a solve will need; the number of states, if it is known."""
+    """Print what a solve will need; return the number of states if it is known exactly."""
     from lab2048.solver.estimate import compile_seconds, estimate, rate_here
     from lab2048.solver.table_files import PROGRESS
     from lab2048.solver.table_size import check_room
@@ -194,7 +194,7 @@ def _announce(
         f"{size(takes.disk)} of disk with {cores} core{'s' * (cores > 1)}"
     )
     if (folder / PROGRESS).exists():
-        _say("going on with what has been done before")
+        _say("resuming an earlier solve")
     if not force:
         other = "--out" if team is None else "--shared"
         check_room(problem, folder, values, keep, needed=takes.disk, elsewhere=other)
@@ -206,7 +206,7 @@ def _layer_progress(total: int | None) -> Iterator[Callable[[Step], object]]:
     """A line on stderr: stage, age, layer, rate, and the time left if the total is known."""
     stage, first, before, shown = "", 0.0, 0, 0.0
     with ExitStack() as stack:
-        bar: Progress | None = None  # until something is done: kernels are compiled before
+        bar: Progress | None = None  # until the first step: kernels are compiled before
 
         def tell(step: Step) -> None:
             nonlocal bar, shown, stage, first, before
@@ -235,7 +235,7 @@ def _layer_progress(total: int | None) -> Iterator[Callable[[Step], object]]:
 
 
 def print_solved(found: dict[str, Any]) -> None:
-    """A finished solve, for people."""
+    """Print the facts about a solved table."""
     value = found["value"]
     words = [found["board"], f"p4 {found['p4']:g}", found["objective"]]
     title = ", ".join(words + discount_text(found["gamma"]))
@@ -266,34 +266,34 @@ def print_solved(found: dict[str, Any]) -> None:
 
 
 def kinds(value: dict[str, float | None]) -> str:
-    """The values of the kinds of starts that are possible."""
+    """The value of each kind of start that is possible, as text."""
     kinds = {kind: worth for kind, worth in value.items() if kind != "start" and worth is not None}
     return ", ".join(f"{kind}: {number(worth)}" for kind, worth in kinds.items())
 
 
 def solved(problem: Problem, threads: int | None = None) -> Table:
-    """Return the table of a problem, solved first if it has to be."""
+    """Return the table of a problem, solved first if necessary."""
     from lab2048.solver.tables import ensure_table
 
     return ensure_table(problem, maker(problem, threads), asked=True)
 
 
 def maker_of(rules: Rules, asked: dict[str, Any]) -> Make | None:
-    """Return what solves a board for what is asked, if it can be solved."""
+    """Return a function that solves a board as `asked`; None if the board is too large."""
     from lab2048.solver.problem import MAX_CELLS, Problem
 
     return maker(Problem.of(rules, **asked)) if rules.cells <= MAX_CELLS else None
 
 
 def maker(problem: Problem, threads: int | None = None) -> Make:
-    """Return what solves a problem into a folder, with progress on stderr."""
+    """Return a function that solves a problem into a folder, with progress on stderr."""
     from lab2048.solver.problem import ON_THE_FLY
 
-    # where there is no room for a small one, that is found out when it is made
+    # a small table is not checked for space: if there is none, writing it fails
     force = problem.rules.cells <= ON_THE_FLY
     return partial(_solve, problem, threads=threads, force=force)
 
 
 def _say(text: str) -> None:
-    """A line on stderr."""
+    """Print a line on stderr."""
     print(text, file=sys.stderr)

@@ -17,10 +17,10 @@ app = typer.Typer()
 @app.command(epilog=in_python("lab2048.serve()"))
 def studio(
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Where to listen; 0: any that is free.")
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free port.")
     ] = PORT,
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen at; 0.0.0.0: all of this machine.")
+        str, typer.Option("--host", help="Address to listen on; 0.0.0.0: all of this machine.")
     ] = "127.0.0.1",
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:

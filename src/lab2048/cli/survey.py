@@ -1,4 +1,4 @@
-"""The command `survey`: what optimal play is like."""
+"""The command `survey`: statistics of optimal play."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def survey(
         bool, typer.Option("--tree", help="Draw all states of a very small board.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where pictures are put.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder for results and pictures.")
     ] = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """What optimal play is like: exact statistics and pictures. Solves what is not solved yet."""
+    """Describe optimal play by exact statistics and pictures. Solves the board first if needed."""
     from lab2048.measure.archive import survey_folder
     from lab2048.solver.problem import Problem
     from lab2048.solver.table_files import expanded
@@ -67,7 +67,7 @@ def survey(
     if tree and len(problems) > 1:
         raise ValueError("--tree draws one game; give it one --p4")
     files = TREE if tree else SWEEP if len(problems) > 1 else SURVEY
-    check_target(folder, files=files, force=force or out is None)  # the usual place is renewed
+    check_target(folder, files=files, force=force or out is None)  # the usual folder is renewed
     if tree:
         _draw_tree(problems[0], folder, as_json)
     elif len(problems) > 1:
@@ -77,7 +77,7 @@ def survey(
 
 
 def _chance(text: str) -> float:
-    """A number out of a list on the command line."""
+    """Parse one number of a list on the command line."""
     try:
         return parse_number(text, float)
     except ValueError:
@@ -87,7 +87,7 @@ def _chance(text: str) -> float:
 
 
 def _draw_tree(problem: Problem, folder: Path, as_json: bool) -> None:
-    """Save the drawing of a whole game."""
+    """Save a drawing of all states of a board."""
     from lab2048.report.writing import write_tree
 
     path = write_tree(problem, folder / TREE[0], force=True)
@@ -114,7 +114,7 @@ def _survey_one(problem: Problem, folder: Path, threads: int | None, as_json: bo
 
 
 def _print_survey(found: Survey) -> None:
-    """A survey, for people."""
+    """Print a survey."""
     states = sum(found.by_age.states)
     gamma = found.problem["gamma"]
     words = [found.problem["board"], f"p4 {found.problem['p4']:g}", *discount_text(gamma)]
@@ -135,7 +135,7 @@ def _print_survey(found: Survey) -> None:
 
 
 def _print_moves(moves: ByMove) -> None:
-    """An eighth, a quarter, ... of the longest game: how much there is to choose."""
+    """Print figures by move, at every eighth of the longest game."""
     last = len(moves.visits)
     grid = number_table("move", "gap", "margin", "over before")
     ended, steps = 0.0, [last * n // 8 for n in range(1, 9)]
@@ -154,23 +154,23 @@ def _print_moves(moves: ByMove) -> None:
 
 
 def _spread(figure: dict[str, float]) -> str:
-    """A mean and its deviation."""
+    """A mean and standard deviation, as text."""
     return f"{figure['mean']:,.2f} on average, deviation {figure['deviation']:,.2f}"
 
 
 def _share(chance: float) -> str:
-    """A chance with all the digits that tell something."""
+    """A probability as a percentage."""
     return percent(chance).strip()
 
 
 def _value_words(value: dict[str, float | None], discounted: bool) -> str:
-    """The values of starts, for people."""
+    """The values of starts, as text."""
     words = f"{number(value['start'])} of a start drawn by the rules; {kinds(value)}"
     return f"{words} (discounted)" if discounted else words
 
 
 def _sweep(problems: list[Problem], folder: Path, threads: int | None, as_json: bool) -> None:
-    """Print how things depend on p4, and save the picture."""
+    """Print how optimal play depends on p4, and save the figures and the picture."""
     from lab2048.report.writing import write_plots
     from lab2048.solver.survey_by_p4 import survey_by_p4
 

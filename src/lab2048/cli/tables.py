@@ -1,4 +1,4 @@
-"""The commands `table`: look after what was solved."""
+"""The commands `table`: list, describe, verify and remove solved tables."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lab2048.cli.options import JsonOption, command_group, in_python
 from lab2048.cli.solve import print_solved
 from lab2048.formatting import number, size
 
-app = command_group("Look after the tables that were solved.")
+app = command_group("List, describe, verify and remove solved tables.")
 
 NameArgument = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="A name out of `table list`, or a folder.",
+        help="A name from `table list`, or a folder.",
         autocompletion=completion.tables,
     ),
 ]
@@ -27,7 +27,7 @@ NameArgument = Annotated[
 
 @app.command("list", epilog=in_python("lab2048.list_tables()"))
 def list_(as_json: JsonOption = False) -> None:
-    """All tables in the data folder: what they are of, what they are worth, how large they are."""
+    """List the tables in the data folder: their problems, values and sizes."""
     from lab2048.solver.manifest import description
     from lab2048.solver.objective import discount_text
     from lab2048.solver.table_files import tables_folder
@@ -66,7 +66,7 @@ def list_(as_json: JsonOption = False) -> None:
 
 @app.command(epilog=in_python('lab2048.open_table("3x3").facts'))
 def info(name: NameArgument, as_json: JsonOption = False) -> None:
-    """Everything that is known about a table."""
+    """Print all facts about a table."""
     from lab2048.solver.manifest import description, read_manifest
     from lab2048.solver.tables import table_folder
 
@@ -83,11 +83,11 @@ def info(name: NameArgument, as_json: JsonOption = False) -> None:
 def verify(
     name: NameArgument,
     full: Annotated[
-        bool, typer.Option("--full", help="Compare all states with their moves, not a sample.")
+        bool, typer.Option("--full", help="Compare all states with their moves, not just a sample.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check all files of a table, the order of its keys, and that values fit one another."""
+    """Check all files of a table, the order of its keys, and the consistency of its values."""
     from lab2048.solver.table import Table
     from lab2048.solver.tables import table_folder
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Choose = Callable[[Board, int], Direction]
-"""What a player does: a move for a board and a random word."""
+"""A player as a function: the move for a board, given a random word."""
 
 MOVE_KEYS = {
     **dict.fromkeys(["up", "w", "k"], Direction.UP),
@@ -49,7 +49,7 @@ _AROUND = 6  # lines of the screen that are not the board
 
 
 class Keys:
-    """The keyboard of a terminal that does not wait for the end of a line."""
+    """Single keys from a terminal that does not wait for the end of a line."""
 
     def __init__(self) -> None:
         self.fd = sys.stdin.fileno()
@@ -73,7 +73,7 @@ class Keys:
         return key.lower()
 
     def _fill(self, seconds: float | None) -> bool:
-        """Read what has been typed; False if nothing was in time."""
+        """Read what has been typed; False if nothing came in time."""
         if not select.select([self.fd], [], [], seconds)[0]:
             return False
         typed = os.read(self.fd, 1024)
@@ -85,13 +85,13 @@ class Keys:
 
 @contextmanager
 def keyboard() -> Iterator[Keys]:
-    """A `Keys`, with the terminal put back as it was at the end."""
+    """Yield a `Keys`, and restore the terminal at the end."""
     import termios
     import tty
 
     before = termios.tcgetattr(sys.stdin)
-    # A suspended game would leave the shell on our screen, so ^Z is a key like any other; and
-    # whoever ends the game from outside gets the terminal back too.
+    # A suspended game would leave the shell on our screen, so ^Z is a key like any other. The
+    # terminal is also restored when a signal ends the game.
     handlers = {number: signal.signal(number, _exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         tty.setcbreak(sys.stdin, termios.TCSANOW)
@@ -106,17 +106,17 @@ def keyboard() -> Iterator[Keys]:
 
 
 def _exit(number: int, frame: object) -> None:
-    """Answer a signal as if the program had come to its end, so that all is put back."""
+    """Turn a signal into a normal exit, so that the terminal is restored."""
     sys.exit(128 + number)
 
 
 def on_terminal() -> bool:
-    """Whether both ends of the program are a terminal."""
+    """Whether both stdin and stdout are a terminal."""
     return all(end is not None and end.isatty() for end in (sys.stdin, sys.stdout))
 
 
 def need_terminal(what: str) -> None:
-    """A `ValueError` unless a person can see and type."""
+    """Raise a `ValueError` unless a person can see the board and type."""
     if not on_terminal() or os.environ.get("TERM") == "dumb":
         raise ValueError(f"{what} needs a terminal to show the board on and to read keys from")
     try:
@@ -132,7 +132,7 @@ def need_terminal(what: str) -> None:
 
 @cache
 def _style(rank: int) -> Style:
-    """How a tile looks."""
+    """The style of a tile."""
 
     def colour(rgb: Colour) -> Color:
         return Color.from_rgb(*rgb)
@@ -141,7 +141,7 @@ def _style(rank: int) -> Style:
 
 
 def draw_board(board: Board, width: int, room: int, colour: bool = True) -> Text:
-    """The board as squares, in at most `room` lines of a width where that can be."""
+    """Draw the board as squares, in at most `room` lines of `width` columns if possible."""
     choices = [(3, 1), (3, 0), (1, 1), (1, 0)]
     height, gap = next(
         ((h, g) for h, g in choices if board.rows * (h + g) - g <= room), choices[-1]
@@ -164,7 +164,7 @@ def draw_board(board: Board, width: int, room: int, colour: bool = True) -> Text
 
 
 def draw_screen(console: Console, board: Board, head: str, note: str, keys: list[str]) -> Group:
-    """A whole screen: a line above the board, one below it, and the keys."""
+    """A whole screen: a line above the board, one below it, and help on the keys."""
     help_line = next((text for text in keys if len(text) <= console.width), keys[-1])
     colour = console.color_system is not None and not console.no_color
     body = draw_board(board, console.width, console.height - _AROUND, colour)
@@ -190,7 +190,7 @@ class BestScores:
         return self.scores.get(_rules_key(rules), 0)
 
     def offer(self, rules: Rules, score: int) -> None:
-        """Keep a score if it is the best; a disk that is full costs the record, not the game."""
+        """Keep a score if it is the best; a full disk goes into `trouble` and stops no game."""
         if score <= self.of(rules):
             return
         for name, other in self._read().items():  # another game may have written since
@@ -202,7 +202,7 @@ class BestScores:
             self.trouble = f"the best score could not be kept: {error.strerror}"
 
     def _read(self) -> dict[str, int]:
-        """What the file says; one that makes no sense is set aside."""
+        """Read the file; a damaged one is renamed and counts as empty."""
         try:
             scores = json.loads(self.path.read_text("utf-8"))
             return {str(name): int(score) for name, score in scores.items()}
@@ -218,7 +218,7 @@ class BestScores:
 
 
 def _rules_key(rules: Rules) -> str:
-    """The name that a score is kept under."""
+    """The key of a score in the file."""
     return rules.name if rules.p4 == P4 else f"{rules.name} p4={rules.p4:g}"
 
 
@@ -234,7 +234,7 @@ WATCH_KEYS = ["space: pause   +/-: faster, slower   q: quit", "space: pause  q: 
 
 
 def play(rules: Rules, seed: int | None) -> Game:
-    """A person plays until they quit; returns the last game."""
+    """Let a person play until they quit; return the last game."""
     game = Game(rules, seed)
     need_terminal("play")
     best = BestScores()
@@ -254,7 +254,7 @@ def play(rules: Rules, seed: int | None) -> Game:
     ):
         while True:
             live.update(screen(), refresh=True)
-            key = keys.read(0.5)  # now and then the screen is drawn anew, for a changed window
+            key = keys.read(0.5)  # redraw now and then: the window may be resized
             if key is None:
                 continue
             note = ""
@@ -278,7 +278,7 @@ def play(rules: Rules, seed: int | None) -> Game:
 
 
 def watch(name: str, choose: Choose, rules: Rules, seed: int | None, speed: float) -> Game:
-    """Show a player's game, `speed` moves a second; returns the game."""
+    """Show a player's game at `speed` moves per second; return the game."""
     game = Game(rules, seed)
     if not on_terminal():
         while not game.over:
@@ -295,7 +295,7 @@ def watch(name: str, choose: Choose, rules: Rules, seed: int | None, speed: floa
     ):
         while True:
             head = f"{name} on {rules.name}   score {game.score:,}   move {len(game.moves):,}"
-            pace = f"{speed:g} moves a second"
+            pace = f"{speed:g} moves per second"
             note = "game over" if game.over else "paused" if paused else pace
             live.update(draw_screen(console, game.board, head, note, WATCH_KEYS), refresh=True)
             waiting = paused or game.over

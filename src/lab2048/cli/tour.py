@@ -28,7 +28,7 @@ A tour of lab2048. On 3x3, 2048 is solved: all 48,713,519 states and what each i
      2  .  4     from perfect play. That is what follows.
 """
 FIRST = 4469.5781
-"""What perfect play still scores from the board in the welcome."""
+"""The value of the board in the welcome: what perfect play still scores from it."""
 
 
 @app.command(epilog=in_python('lab2048.tour("tour.html", games=500)'))
@@ -68,7 +68,7 @@ def tour(
 
 
 def _show(result: Evaluation) -> None:
-    """Print the players of a board."""
+    """Print the results of one board."""
     show_results(result.details())
 
 

@@ -1,4 +1,4 @@
-"""The commands that train players: one for every learner, made of the fields of its settings."""
+"""The commands that train players: one per learner, made from the fields of its settings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NameOption = Annotated[
     typer.Option(
         "--out",
         metavar="NAME",
-        help="The name that it gets.",
+        help="Name of the trained network.",
         autocompletion=completion.networks,
     ),
 ]
@@ -45,23 +45,23 @@ AgainstOption = Annotated[
     typer.Option(
         "--against",
         metavar="TABLE",
-        help="Measure it against a table.",
+        help="Measure it against perfect play, with this table.",
         autocompletion=completion.tables,
     ),
 ]
 FourOption = Annotated[float | None, typer.Option("--p4", help="The chance of a 4.")]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with it.")]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Resume an earlier training.")]
 RunsOption = Annotated[
-    int, typer.Option("--runs", min=1, max=100, help="Trainings, each with a seed of its own.")
+    int, typer.Option("--runs", min=1, max=100, help="Number of trainings, each with its own seed.")
 ]
-MinutesOption = Annotated[float | None, typer.Option("--minutes", help="Or how long.")]
+MinutesOption = Annotated[float | None, typer.Option("--minutes", help="Or how many minutes.")]
 PlotOption = Annotated[
     Path | None, typer.Option("--plot", metavar="FILE", help="Draw the curve: .svg, .png.")
 ]
 
 
 class LearnerCommands(TyperGroup):
-    """The group `train`: a command for every learner, made when it is asked for, and the others."""
+    """The group `train`: one command per learner, made on demand, and the others."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands, those of learners first."""
@@ -90,18 +90,18 @@ def command_of(entry: LearnerEntry) -> Any:
 
     call.__signature__ = inspect.Signature(parameters_of(entry, cls))  # type: ignore[attr-defined]
     call.__doc__ = (
-        f"{entry.about}\n\nStop it with Ctrl-C; --resume goes on. What was learnt plays as "
+        f"{entry.about}\n\nStop it with Ctrl-C; --resume goes on. The trained network plays as "
         f"{entry.name}:NAME."
     )
     if entry.far:
-        call.__doc__ += " On a cluster --threads is the number of actors that play."
+        call.__doc__ += " On a cluster --threads is the number of actors."
     single = typer.Typer(add_completion=False)
     single.command(entry.name, epilog=in_python(entry.call()))(call)
     return typer.main.get_command(single)
 
 
 def parameters_of(entry: LearnerEntry, cls: type[LearnerSettings]) -> list[inspect.Parameter]:
-    """Return the parameters of a command: what all have, and the settings of the learner."""
+    """Return the parameters of a command: the common ones, and the settings of the learner."""
     from lab2048.learn.settings import limit_names, option_fields
 
     fields = option_fields(cls)
@@ -136,7 +136,7 @@ def parameters_of(entry: LearnerEntry, cls: type[LearnerSettings]) -> list[inspe
 
 
 def annotation_of(each: Field[Any]) -> Any:
-    """Return the type and the option of a setting; that it was not given is None."""
+    """Return the annotated type of the option of a setting; None if it is not given."""
     from lab2048.learn.settings import help_of
 
     facts, flag = each.metadata, f"--{each.name.replace('_', '-')}"
@@ -152,7 +152,7 @@ def annotation_of(each: Field[Any]) -> Any:
 
 
 def matching(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
-    """Return what completes one of some words."""
+    """Return a function that completes one of some words."""
     return lambda incomplete: [each for each in choices if each.startswith(incomplete)]
 
 
@@ -160,7 +160,7 @@ def matching(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
 
 
 def train(entry: LearnerEntry, cls: type[LearnerSettings], options: dict[str, Any]) -> None:
-    """Train as the options of a command ask for, and print what came of it."""
+    """Train with the options of a command, and print the result."""
     from lab2048.learn import train as training
     from lab2048.learn.resume import TrainingRequest
     from lab2048.learn.settings import limit_names, option_fields
@@ -193,7 +193,7 @@ def train(entry: LearnerEntry, cls: type[LearnerSettings], options: dict[str, An
 
 
 def callbacks_of(learner: type[Learner[Any]], stack: ExitStack) -> Callbacks:
-    """Return who hears of a training: a bar on stderr, and a line for each record."""
+    """Return the callbacks of a training: a progress bar, and a line per record, on stderr."""
     from lab2048.learn.resume import Callbacks
 
     bar = stack.enter_context(progress_bar(parts=True))
@@ -215,14 +215,14 @@ def callbacks_of(learner: type[Learner[Any]], stack: ExitStack) -> Callbacks:
 
 
 def check_plot(path: Path | None, force: bool) -> None:
-    """Raise a `ValueError` unless a picture may be drawn there, if one is asked for."""
+    """Raise a `ValueError` if a picture is asked for that cannot be written to its file."""
     if path is not None:
         if path.suffix not in (".svg", ".png", ".pdf"):
             raise ValueError(f"a picture is .svg, .png or .pdf, not {path.name[:40]!r}")
         check_target(path, force=force)
 
 
-# -- what came of it -----------------------------------------------------------------------------
+# -- results -------------------------------------------------------------------------------------
 
 
 def show(found: TrainedRuns, as_json: bool) -> None:

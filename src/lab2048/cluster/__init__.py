@@ -1,1 +1,1 @@
-"""Past one machine: the work of solving, evaluating and self-play as tasks and actors of Ray."""
+"""Solving, evaluation and self-play on a Ray cluster, as tasks and actors."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 POLYNOMIAL = 0xEDB88320
-"""That of CRC-32. The highest bit of a word is the coefficient of x^0, the lowest that of x^31."""
+"""The polynomial of CRC-32; a word's highest bit is the coefficient of x^0, its lowest of x^31."""
 ONE, X = 1 << 31, 1 << 30
 
 
@@ -34,7 +34,7 @@ def _power(exponent: int) -> int:
 
 
 def joined_crc(parts: Iterable[tuple[int, int]]) -> int:
-    """The CRC-32 of parts one after the other, given by their own and their lengths in bytes."""
+    """The CRC-32 of concatenated parts, given the CRC-32 and the length in bytes of each."""
     total = 0
     for crc, length in parts:
         total = _product(total, _power(8 * length)) ^ crc

@@ -1,4 +1,4 @@
-"""A cluster by its address: connect to it for several calls, or see what it has."""
+"""Connect to a cluster by its address, or check what it has."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Connection:
-    """A cluster that is there to work on; calls take it as `cluster=`. See `connect`.
+    """An open connection to a cluster; calls take it as `cluster=`. See `connect`.
 
-    Its methods are what those calls would do on this machine.
+    Its methods do on the cluster what those calls would do on this machine.
 
     >>> from lab2048 import Connection
     >>> sorted(name for name in vars(Connection) if not name.startswith("_"))
@@ -37,7 +37,7 @@ class Connection:
     def play(
         self, player: Player, games: Iterator[int], seed: int, threads: int | None = None
     ) -> Generator[Played, None, None]:
-        """Play games."""
+        """Play games, and yield each as soon as its block is finished."""
         from lab2048.cluster.games import far_games
 
         return far_games(self.team, player, games, seed, threads)
@@ -49,7 +49,7 @@ class Connection:
         return far_judged(self.team, teacher, boards)
 
     def executor(self, problem: Problem, folder: Path, threads: WorkerThreads) -> RayExecutor:
-        """Return what makes a table."""
+        """Return the executor that makes a table."""
         from lab2048.cluster.executor import RayExecutor
 
         return RayExecutor(problem, folder, threads, team=self.team)
@@ -62,8 +62,8 @@ def connect(
     """Connect to a Ray cluster, for several calls with `cluster=`.
 
     The address is such as 10.0.0.1:6379, `auto`, or `local` for a cluster on this machine that
-    ends with the connection and has as many workers as cores, or `workers`. A `ClusterError` unless
-    all machines can do the same work, and see the folder `shared` if there is one.
+    ends with the connection and has `workers` workers, by default one per core. A `ClusterError`
+    unless all machines run the same software, and see the folder `shared` if one is given.
 
     >>> from lab2048 import connect, evaluate
     >>> with connect("local") as cluster:  # doctest: +SKIP
@@ -106,7 +106,7 @@ class ClusterNodes(Tabular, Sequence[Node]):
 
 
 def check_cluster(address: str, shared: Path | str | None = None) -> ClusterNodes:
-    """Return what a cluster has, and whether a long job may be started on it.
+    """Return the machines of a cluster, and whether it is ready for a long job.
 
     `shared` is a folder that all machines have to see. The address is as in `connect`.
 

@@ -1,8 +1,8 @@
-"""Every reachable state, by a team: `solver.enumeration` with files in place of memory.
+"""Enumerate the reachable states on a cluster: `solver.enumeration` with files in place of memory.
 
-The steps are the same, and so are the keys. But here a list is cut where the shards of the next
-step begin before it is written, by samples of the layer before: layers change little from one age
-to the next, and so nobody has to look into all lists to find out.
+The steps and the keys are the same. But here each list is divided among the shards of the next step
+when it is written, at keys found from samples of the layer before. Layers change little from one
+age to the next, so nobody has to read all lists to find the cuts.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from lab2048.solver.table_files import BLOCK_KEYS, blocks_of
 SHARD, LIST, PACKED = "shard", "list", "packed"
 """Kinds of files."""
 LEAST = 100_000
-"""Keys of a shard, at least."""
+"""The least number of keys in a shard, unless there is only one."""
 MOST = 3_000_000
-"""And at most. The fewer shards there are, the fewer lists have to be merged for the next step."""
+"""The largest number of keys in a shard. With fewer shards, the next step merges fewer lists."""
 
 
 def parts_for(keys: int, workers: int, most: int) -> int:
@@ -52,14 +52,14 @@ def count_of(files: Sequence[File]) -> int:
 
 
 class Listed(NamedTuple):
-    """A sorted list of keys, and where the shards of the next step begin in it, and end."""
+    """A sorted list of keys, and the places that divide it among the shards of the next step."""
 
     path: str
     places: Sequence[int]
 
 
 def pieces_of(files: Sequence[File], begin: int, end: int) -> list[Piece]:
-    """The keys from one place up to another in all files together."""
+    """The pieces with the keys from `begin` up to `end`, counted over all files."""
     found, first = [], 0
     for path, keys in files:
         if first < end and first + keys > begin:
@@ -69,7 +69,7 @@ def pieces_of(files: Sequence[File], begin: int, end: int) -> list[Piece]:
 
 
 def even_cuts(keys: Words, weights: Any, parts: int) -> Words:
-    """The keys that cut a layer into parts of about the same size, by sorted samples of it."""
+    """The keys that cut a layer into parts of about equal weight, from sorted samples of it."""
     if not len(keys):
         return NONE
     before = np.cumsum(weights) - weights
@@ -78,7 +78,7 @@ def even_cuts(keys: Words, weights: Any, parts: int) -> Words:
 
 
 class FarEnumeration:
-    """The layers of a problem, youngest first, as files that a team makes."""
+    """The layers of a problem, youngest first, as files that the workers of a team write."""
 
     def __init__(self, problem: Problem, team: Team, work: Path) -> None:
         self.problem, self.team, self._work = problem, team, work
@@ -100,7 +100,7 @@ class FarEnumeration:
         self.age = age
 
     def _saved(self, name: str, keys: Words) -> File:
-        """Keys that are here, in a file."""
+        """Write keys to a file."""
         path = self._files.new(LIST, self._name(name, 0)).path
         put(path, keys)
         return File(path, len(keys))
@@ -115,7 +115,7 @@ class FarEnumeration:
                 states = moving.shards()
                 self._state_cuts = self._cuts(moving)
                 spawning = self._spawn(moving.lists())
-                # what can wait fills the time in which it is found out here what comes next
+                # packing keeps workers busy while the next step is planned here
                 blocks = self._pack(states)
                 afters = self._spawned(spawning)
                 packed = self.team.begin(
@@ -125,9 +125,9 @@ class FarEnumeration:
                 )
                 layer = FarLayer(self.age, states, afters, blocks, packed, self._files)
                 self.age += 2
-                moving = self._move()  # before this layer is written: nobody is to wait for that
+                moving = self._move()  # before this layer is written: workers need not wait
                 yield layer
-        finally:  # whoever wants no more leaves the next step undone: nobody looks at it
+        finally:  # if the caller stops early, the step under way is abandoned
             self._files.clear()
 
     def _is_more(self) -> bool:
@@ -156,7 +156,7 @@ class FarEnumeration:
         """Begin to merge the afterstates of this age, and to list the states of the next."""
         parts = len(lists[0].places) - 1
         bounds = np.linspace(0, count_of(self._younger), parts + 1).astype(int).tolist()
-        # shards of lower keys, with more empty cells, get those of higher ones
+        # to even out the work, shards of low keys (with more empty cells) get those of high keys
         younger = [(pieces_of(self._younger, *bound),) for bound in pairwise(bounds)][::-1]
         return self._merge(shard_steps.spawn, "afters", lists, self._state_cuts, younger)
 
@@ -184,9 +184,9 @@ class FarEnumeration:
         return Merging(self._files, lists, tasks)
 
     def _cuts(self, merging: Merging) -> Words:
-        """Where the next layer is cut so that shards take as long as others, by this one."""
+        """The cuts of the next layer into shards that take equally long, by samples of this one."""
         keys = np.concatenate([each.sample for each in merging.made])
-        # the time goes into keys, and into what is listed
+        # the time grows with the keys merged and the keys listed
         weights = [
             np.full(len(each.sample), (each.keys + each.places[-1]) / SAMPLES)
             for each in merging.made
@@ -196,21 +196,21 @@ class FarEnumeration:
 
 
 class Merging:
-    """A step that is under way."""
+    """A merge step that is under way."""
 
     def __init__(self, files: Files, merged: Sequence[Listed], tasks: Sequence[Task]) -> None:
         self._files, self._merged, self._tasks = files, merged, tasks
         self.made: list[Made] = []
 
     def shards(self) -> list[File]:
-        """Wait for the shards. The lists that they were merged from may be overwritten."""
+        """Wait for the shards, and release the lists that they were merged from."""
         self.made = results(self._tasks)
         for listed in self._merged:
             self._files.done_with(LIST, listed.path)
         return [File(self._out(part, -2), each.keys) for part, each in enumerate(self.made)]
 
     def lists(self) -> list[Listed]:
-        """The lists that came of the shards."""
+        """The lists that were written along with the shards."""
         return [Listed(self._out(part, -1), each.places) for part, each in enumerate(self.made)]
 
     def _out(self, part: int, which: int) -> str:
@@ -234,7 +234,7 @@ class FarLayer:
         self._blocks, self._packed, self._files = blocks, packed, files
 
     def blocks(self) -> list[tuple[int, bytes]]:
-        """The first key of each block, and the block."""
+        """The first key and the compressed bytes of each block; their files are removed."""
         found = []
         for task in self._blocks:
             heads = task.result()
@@ -244,7 +244,7 @@ class FarLayer:
         return found
 
     def packed_afters(self) -> bytes:
-        """The afterstates. They are the last that is asked for: the files may go."""
+        """The packed afterstates; to be called last, for it releases the files of the shards."""
         self._packed.result()
         path = Path(self._packed.args[-1])
         found = path.read_bytes()

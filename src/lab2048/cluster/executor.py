@@ -1,9 +1,9 @@
-"""The executor of a cluster: which layers Ray workers do, and which are done here.
+"""The executor of a cluster: large layers are done by Ray workers, small ones by threads here.
 
 Large layers are divided into shards, whose steps are tasks (`shard_steps`) on files in a shared
-folder. Small ones are done here, by threads, in less time than it takes to hand them out. Both
-write the same files, and one resumes where the other has stopped, as any solve that was cut off is
-resumed. So all that has to survive is what is in the folder of the table.
+folder. Small layers take threads less time than distributing them would. Both write the same
+files, and each resumes where the other has stopped, as any interrupted solve is resumed. So only
+the folder of the table has to survive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lab2048.solver.threads import WorkerThreads
 from lab2048.solver.value_writer import ValueWriter
 
 LARGE = 1_000_000
-"""Layers of more states than this are handed out."""
+"""Layers of more states than this are distributed."""
 
 
 class RayExecutor:
@@ -43,11 +43,11 @@ class RayExecutor:
         self.problem, self.folder, self.threads = problem, folder, threads
         self.team, self.large = team, LARGE if large is None else large
         self._here = ThreadExecutor(problem, folder, threads)
-        # what a lost task of an earlier run may still write must not get in the way
+        # new in each run: lost tasks of an earlier run may still write to theirs
         self.work = folder / SHARDS / secrets.token_hex(4)
 
     def prepare(self) -> None:
-        """Compile all kernels, everywhere, and make room for the files of tasks."""
+        """Compile all kernels, here and on the workers, and make the folder for files of tasks."""
         shutil.rmtree(self.folder / SHARDS, ignore_errors=True)
         self.work.mkdir(parents=True)
         self.team.run(shard_steps.prepare, [(self.problem,) for _ in range(self.team.workers)])
@@ -61,11 +61,11 @@ class RayExecutor:
         return self._here.layers(states)._replace(hands_over=self._is_large)
 
     def _is_large(self, layer: Packed) -> bool:
-        """Whether the team goes on after a layer."""
+        """Whether the team takes over after a layer."""
         return layer.age > age_of(LAST_START + 2) and layer.states > self.large
 
     def _until_small(self) -> Callable[[Packed], bool]:
-        """Whether threads go on after a layer: it and the one before are both small."""
+        """The test whether threads take over after a layer: it and the one before are small."""
         before = self.large + 1
 
         def is_small(layer: Packed) -> bool:
@@ -96,7 +96,7 @@ class RayExecutor:
 
 
 def _stretch(left: int, wanted: Callable[[int], bool]) -> int:
-    """The last of the layers, going down from the oldest of those left, that are wanted."""
+    """The lowest layer of the unbroken run of wanted layers below `left`; `left` if it is empty."""
     last = left
     while last > 0 and wanted(last - 1):
         last -= 1

@@ -1,7 +1,7 @@
-"""Games by a team: blocks of their numbers as tasks.
+"""Play games on a cluster: each task plays a block of game numbers.
 
-A game depends on rules, seed, player and number alone (`arena`), so it does not matter where it is
-played, in which order, or whether twice because a worker was lost.
+A game depends on rules, seed, player and number alone (`arena`), so it does not matter where or in
+which order it is played, or whether it is played twice because a worker was lost.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from lab2048.players.player import Player
 from lab2048.players.registry import make_player
 
 BLOCKS = 8
-"""Blocks of games for each worker, so that all are done at about the same time."""
+"""Blocks of games per worker, so that all finish at about the same time."""
 LONGEST = 1000
-"""Games of a block, at most."""
+"""The largest number of games in a block."""
 
 
 class Recipe(NamedTuple):
@@ -34,7 +34,7 @@ class Recipe(NamedTuple):
     spec: str
     rules: Rules
     astray: float
-    """How often it makes a random move."""
+    """The chance that it makes a random move."""
     identity: str
     """What the player must be; networks of the same name need not be the same."""
 
@@ -60,19 +60,19 @@ def made(recipe: Recipe) -> Player:
 
 
 def play_block(recipe: Recipe, seed: int, numbers: list[int]) -> list[Played]:
-    """Play some games: a task."""
+    """Task: play a block of games."""
     return list(play_games(made(recipe), iter(numbers), seed, threads=1))
 
 
 def judge_block(recipe: Recipe, boards: Words) -> Floats:
-    """Value the moves on some boards: a task."""
-    return judged(made(recipe), boards.copy())  # what came from elsewhere cannot be written to
+    """Task: value the moves on some boards."""
+    return judged(made(recipe), boards.copy())  # arrays from Ray are read-only
 
 
 def far_games(
     team: Team, player: Player, games: Iterator[int], seed: int, threads: int | None = None
 ) -> Generator[Played, None, None]:
-    """Play games as `arena.play_games` does. How many threads is what the team is for."""
+    """Play games as `arena.play_games` does; `threads` is ignored: the team has its workers."""
     recipe, numbers = Recipe.of(player), list(games)
     each = math.ceil(len(numbers) / team.workers)
     size = max(1, min(LONGEST, each, max(math.ceil(each / BLOCKS), player.together)))

@@ -1,9 +1,9 @@
-"""Backward induction by a team: `solver.induction` with indexes in files that all machines map.
+"""Backward induction on a cluster: `solver.induction` with indexes in files that machines map.
 
 A layer's index is one file. A shard that has all keys of its regions writes their lines itself. On
 boards where a few regions have most of the keys such shards are too few or too uneven for a large
-team; then layers are divided evenly, and the index is filled, region by region, in a step of its
-own.
+team; then layers are divided evenly, and the index is filled, region by region, in a separate
+step.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from lab2048.solver.value_writer import ValueWriter
 
 INDEX = "index"
 MOST = 1_000_000
-"""Keys of a shard, at most."""
+"""The largest number of keys in a shard."""
 SAMPLES = 256
-"""Afterstates of a layer that tell how much work the others are."""
+"""Number of afterstates of a layer that are sampled to estimate its work."""
 UNEVEN = 1.25
-"""How much longer the last worker may take so that shards have whole regions."""
+"""How many times as long the last worker may take for shards to have whole regions."""
 
 
 # -- keys of a layer -----------------------------------------------------------------------------
@@ -59,10 +59,10 @@ class Source(Protocol):
         """The number of keys below this one."""
 
     def cuts(self, parts: int) -> list[int]:
-        """The places that divide the work with them evenly."""
+        """The places that divide the keys into parts of equal work."""
 
     def range(self, begin: int, end: int) -> States | Afters:
-        """Some of them, for a task to load."""
+        """A range of the keys, for a task to load."""
 
 
 class StateSource:
@@ -82,11 +82,11 @@ class StateSource:
         return self._keys.below(self._number, key)
 
     def cuts(self, parts: int) -> list[int]:
-        """The places that divide the work with them evenly: they are all alike."""
+        """The places that divide the keys into parts of equal work: all keys are alike."""
         return [self.count * part // parts for part in range(1, parts)]
 
     def range(self, begin: int, end: int) -> States:
-        """Some of them, for a task to load."""
+        """A range of the keys, for a task to load."""
         first, last = begin // BLOCK_KEYS, -(-end // BLOCK_KEYS)
         start = self._keys.starts[self._number]
         heads = self._keys.blocks[start + first : start + last].tobytes()
@@ -114,7 +114,7 @@ class AfterSource:
         return self._packed.below(key)
 
     def cuts(self, parts: int) -> list[int]:
-        """The places that divide the work with them evenly: it grows with their empty cells."""
+        """The places that divide the keys into parts of equal work: it grows with empty cells."""
         if parts == 1:
             return []
         places = np.linspace(0, self.count - 1, SAMPLES).astype(np.int64)
@@ -125,7 +125,7 @@ class AfterSource:
         return found
 
     def range(self, begin: int, end: int) -> Afters:
-        """Some of them, for a task to load."""
+        """A range of the keys, for a task to load."""
         return Afters(self._path, *self._place, begin, end)
 
 
@@ -133,12 +133,12 @@ class AfterSource:
 
 
 class Lot(NamedTuple):
-    """Keys from one place of a layer up to another, and where they go in its index."""
+    """A range of the keys of a layer, and where they go in its index."""
 
     begin: int
     end: int
     place: Place | None
-    """None if others fill it."""
+    """None if other shards fill the index."""
 
     @property
     def size(self) -> int:
@@ -151,16 +151,16 @@ class Lot(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a layer is divided, and its index made."""
+    """How a layer is divided, and its index filled."""
 
     path: str
     shards: list[Lot]
     fillers: list[Lot]
-    """Shards that fill the index in a step of their own, if it takes one."""
+    """Shards that fill the index in a separate step; none if `shards` fill it."""
 
 
 def planned(source: Source, file: Out, parts: int, workers: int, shift: int) -> Plan:
-    """Plan `parts` shards, and make an index without keys."""
+    """Plan up to `parts` shards, and make an index without keys."""
     path = file.path
     targets = source.cuts(parts)
     first_regions = sorted({source.key(place) >> shift for place in targets})
@@ -178,7 +178,7 @@ def planned(source: Source, file: Out, parts: int, workers: int, shift: int) -> 
 
 
 def longest(lots: Sequence[Lot], workers: int) -> int:
-    """The keys of the busiest worker, if the largest lots are dealt out first."""
+    """The number of keys of the busiest worker, if the largest lots are assigned first."""
     load = [0] * workers
     for size in sorted((lot.size for lot in lots), reverse=True):
         heapreplace(load, load[0] + size)
@@ -186,7 +186,7 @@ def longest(lots: Sequence[Lot], workers: int) -> int:
 
 
 def _make_index(out: Out, words: int, shift: int) -> None:
-    """A file for an index; the lines and heads that it may have are overwritten."""
+    """Make the file of an index; lines and heads from an earlier use will be overwritten."""
     if out.spare is not None:
         os.rename(out.spare, out.path)
     head = np.zeros(LINE, np.uint64)
@@ -208,7 +208,7 @@ class Half(NamedTuple):
     source: Source
     plan: Plan
     kept: list[Kept]
-    """Files for their values; the last has them as they were computed."""
+    """Files for their values; the last has them as float64."""
 
 
 class FarInduction:
@@ -232,7 +232,7 @@ class FarInduction:
     def value(self, last: int, progress: Progress) -> None:
         """Value layers, oldest first, down to one of them.
 
-        The team is kept at work: plans are made, and what is done is taken down, meanwhile.
+        Plans are made, and finished layers recorded, while the team is at work.
         """
         data = self.record.data
         left = len(data["states"]) - data["valued"]
@@ -266,7 +266,7 @@ class FarInduction:
         self._files.clear()
 
     def _note(self, number: int, valued: Valued) -> None:
-        """Take down that a layer has its values."""
+        """Record that a layer has its values."""
         terminals = self.record.data["terminals"] + valued.terminals
         self.writer.note_written(number, valued.crcs, terminals)
         if self.record.is_due:
@@ -291,7 +291,7 @@ class FarInduction:
         return planned(source, self._files.new(INDEX, name), parts, self.team.workers, self._shift)
 
     def _begin(self, step: Callable[..., Any], half: Half, *indexes: str) -> list[Task]:
-        """Begin to value keys by the indexes of what they lead to, the largest shards first."""
+        """Begin to value keys by the indexes of their successors, the largest shards first."""
         lots = half.plan.shards
         tasks = {
             lot: self.team.begin(
@@ -302,7 +302,7 @@ class FarInduction:
         return [tasks[lot] for lot in lots]
 
     def _end(self, half: Half, tasks: Sequence[Task]) -> list[Any]:
-        """Wait for the values, and for their index."""
+        """Wait for the results of the shards, and for their index."""
         found = results(tasks)
         self._fill(half.plan, half.source, half.kept[-1:])
         return found
@@ -320,7 +320,7 @@ class FarInduction:
             self.team.run(shard_steps.fill_index, jobs)
 
     def _index_again(self, number: int) -> str:
-        """The index of a layer whose values were carried along."""
+        """Rebuild the index of a layer from its values on disk; return its path."""
         source = StateSource(self.record.folder, self.reader, number)
         plan = self._plan(f"{number}-states", source)
         again = plan._replace(fillers=plan.fillers or plan.shards)
@@ -328,7 +328,7 @@ class FarInduction:
         return plan.path
 
     def _see_to_afters(self, number: int) -> None:
-        """Find the afterstates of a layer again if they are lost, and begin to check the next."""
+        """Recompute the afterstates of a layer if they are lost, and begin to check the next."""
         sound = self._sound.pop(number, None) or self._look_at(number)
         if number > 0:
             self._sound[number - 1] = self._look_at(number - 1)
@@ -346,7 +346,7 @@ class FarInduction:
 
 
 def _together(found: Sequence[Valued], states: Half) -> Valued:
-    """What is known about a layer, from its shards."""
+    """The result of a layer, from those of its shards."""
     crcs = []
     for number, file in enumerate(states.kept):
         item = np.dtype(file.kind).itemsize

@@ -1,9 +1,9 @@
-"""Self-play by actors of a team, for a learner that stays one process.
+"""Self-play by actors of a cluster, for a learner that stays one process.
 
-Every actor plays some games at a time, with the newest weights there are when it begins, and
-returns what there is to learn from them and where its games are then. It has nothing else: an actor
-that is lost is started again, and plays on from the same boards. The learner does not wait for all
-of them, so that games are played while it learns; they say which weights they were played with.
+An actor plays a chunk of moves in several games at a time, with the newest weights when it begins,
+and returns what there is to learn from them and the state of its games. It keeps no other state: an
+actor that is lost is restarted, and continues from the same boards. The learner does not wait for
+all actors, so games are played while it learns; results say which weights they were played with.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from lab2048.learn.zero import CHUNK, Games, StoppedError, ZeroLearner
 from lab2048.learn.zero_settings import ZeroSettings
 
 MOST_LOSSES = 20
-"""How often actors may be lost while a chunk is played."""
+"""How often actors may be lost before the learner has a result per actor."""
 LOOK_SECONDS = 0.5
-"""How long it may take to notice that the training is to stop."""
+"""Seconds between checks whether the training is to stop."""
 
 
 class Order(NamedTuple):
-    """What an actor is to do."""
+    """A request to an actor."""
 
     tensors: Tensors
-    """Where its games are."""
+    """The state of its games."""
     begun: int
     temperature: float
     units: tuple[float, float]
     version: int
-    """Of the weights: after so many chunks."""
+    """The version of the weights: the number of chunks learnt from."""
     source: str
-    """Of lab2048, which has to be the actor's."""
+    """Digest of the source of lab2048, which has to be the same where the actor runs."""
 
 
 class Result(NamedTuple):
-    """What an actor has done."""
+    """The reply of an actor."""
 
     lessons: Lessons
     scores: list[int]
@@ -54,7 +54,7 @@ class Result(NamedTuple):
 
 
 class Actor:
-    """Plays games."""
+    """Plays games on one thread: the class of Ray's actors."""
 
     def __init__(self, settings: ZeroSettings, games: int, seed: int) -> None:
         torch.set_num_threads(1)
@@ -63,7 +63,7 @@ class Actor:
         self._network: Network | None = None
 
     def play(self, order: Order, weights: Tensors) -> Result:
-        """Play on."""
+        """Play a chunk, from the state of the games in the order."""
         check_source(order.source)
         if self._network is None or order.version != self._version:
             self._network = ZeroLearner.stored_network(self._settings, weights, "cpu")
@@ -77,12 +77,12 @@ class Actor:
 
 
 def writable(tensors: Tensors) -> Tensors:
-    """Copies of what came from elsewhere, which must not be changed."""
+    """Copies of tensors from Ray, which are read-only."""
     return {name: each.copy() for name, each in tensors.items()}
 
 
 class FarZeroLearner(ZeroLearner):
-    """A training whose games are played by actors. Here it only learns, on all cores."""
+    """A learner whose games are played by actors; this process only learns, on all cores."""
 
     def __init__(self, settings: ZeroSettings, actors: int, *, team: Team) -> None:
         super().__init__(settings, actors)
@@ -97,7 +97,7 @@ class FarZeroLearner(ZeroLearner):
         self._weights: tuple[int, Any] = (-1, None)
 
     def play(self, temperature: float) -> Games:
-        """As many results of actors as there are, whoever has them first."""
+        """Collect as many results as there are actors, in the order in which they arrive."""
         if not self._under_way:
             for number, worker in enumerate(self.workers):
                 self._begin(number, (worker.tensors(), worker.begun, temperature))
@@ -113,7 +113,7 @@ class FarZeroLearner(ZeroLearner):
                 if result is None:
                     losses += 1
                     if losses > MOST_LOSSES:
-                        raise ClusterError("actors are lost again and again; is there memory left?")
+                        raise ClusterError("actors are lost again and again; is memory short?")
                     self._begin(number, games)
                 else:
                     found.append((number, result))
@@ -121,7 +121,7 @@ class FarZeroLearner(ZeroLearner):
         return self._taken(found)
 
     def _taken(self, found: list[tuple[int, Result]]) -> Games:
-        """What there is to learn from results; from now on games are where they say."""
+        """Take over the state of the games from results; return what there is to learn."""
         for number, result in found:
             self.workers[number].load(writable(result.tensors), "", result.begun)
         versions = [result.version for _, result in found]
@@ -132,7 +132,7 @@ class FarZeroLearner(ZeroLearner):
         )
 
     def _begin(self, number: int, games: tuple[Tensors, int, float]) -> None:
-        """Have an actor play on from where its games are, with the newest weights."""
+        """Have an actor continue its games with the newest weights."""
         if self._weights[0] != self.chunks:
             self._weights = self.chunks, self._ray.put(model_tensors(self.net.model))
         order = Order(*games, self.units, self.chunks, source_digest())
@@ -140,13 +140,13 @@ class FarZeroLearner(ZeroLearner):
         self._under_way[reference] = number, games
 
     def _result(self, reference: Any) -> Result | None:
-        """What an actor has done; None if it was lost."""
+        """The reply of an actor; None if it was lost."""
         exceptions = self._ray.exceptions
         try:
             result: Result = self._ray.get(reference)
         except exceptions.RayTaskError as error:
             raise error.cause from None
         except (exceptions.RayActorError, exceptions.ObjectLostError) as error:
-            say(f"an actor was lost ({reason(error)}); it is started again, and plays again")
+            say(f"an actor was lost ({reason(error)}); it is restarted from the same boards")
             return None
         return result

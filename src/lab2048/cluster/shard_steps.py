@@ -1,9 +1,9 @@
-"""What workers of a cluster do for a table: the steps of `solve`, on files.
+"""The tasks of a solve on a cluster: steps that read and write files.
 
-A layer is divided into *shards*, ranges of its keys. Every function here is a task: it reads files,
-does what a thread does on one machine, with the same code, and writes files. A task may be done
-twice, even at the same time, and leaves the same bytes: a file of its own is put in its place when
-it is whole, and what goes into a file of all is written where nobody else writes.
+A layer is divided into *shards*, ranges of its keys. A task reads files, does what a thread does on
+one machine, with the same code, and writes files. Tasks are idempotent: one may run twice, even at
+the same time, and leaves the same bytes. A file of its own is moved into place when it is complete;
+into a common file it writes where no other task does.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from lab2048.solver.problem import Problem
 from lab2048.solver.table_files import BLOCK_HEAD, BLOCK_KEYS
 
 SAMPLES = 256
-"""Keys of a shard by which the next layer is divided."""
+"""Number of keys sampled from a shard, to divide the next layer."""
 
 
 # -- files ---------------------------------------------------------------------------------------
 
 
 class Piece(NamedTuple):
-    """The keys of a file from one place up to another."""
+    """A range of the keys in a file."""
 
     path: str
     begin: int
@@ -45,9 +45,9 @@ class Piece(NamedTuple):
 
 
 def put(path: str, *parts: Any, spare: str | None = None) -> None:
-    """Write a file, all of it or nothing. It need not survive the machine.
+    """Write a file atomically, without flushing it to the disk.
 
-    A spare file is overwritten, if it is still there: that is much quicker than to make a new one.
+    A spare file is overwritten if it still exists: that is much faster than creating a new one.
     """
     temporary = f"{path}.{secrets.token_hex(4)}.part"
     try:
@@ -69,7 +69,7 @@ def put(path: str, *parts: Any, spare: str | None = None) -> None:
 
 
 def put_at(path: str, data: Any, offset: int, make: bool = False) -> None:
-    """Write into a file, at a place; it has to be there, unless it may be made."""
+    """Write into a file at an offset in bytes; it has to exist unless `make` is set."""
     with naming(Path(path)):
         file = os.open(path, os.O_WRONLY | os.O_CREAT * make, 0o644)
         try:
@@ -79,7 +79,7 @@ def put_at(path: str, data: Any, offset: int, make: bool = False) -> None:
 
 
 def _write_all(file: int, data: Any, offset: int | None) -> None:
-    """Write all of the data, at the place where the file is or at another."""
+    """Write all of the data, at the current position of the file or at an offset."""
     done, view = 0, memoryview(data)
     flat = view.cast("B") if view.nbytes else b""
     while done < len(flat):
@@ -88,7 +88,7 @@ def _write_all(file: int, data: Any, offset: int | None) -> None:
 
 
 def load(pieces: Sequence[Piece], room: Buffer) -> tuple[Words, Counts]:
-    """The keys of pieces in memory, and where the run of each begins and ends."""
+    """Load pieces; return their keys, and where the run of each piece begins and ends."""
     sizes = [piece.end - piece.begin for piece in pieces]
     ends = np.cumsum(sizes, dtype=np.int64)
     flat = room.take(int(ends[-1]) if sizes else 0)
@@ -117,11 +117,11 @@ def mapped(path: str) -> Words:
 
 
 PACKING = Buffer(np.uint64)
-"""For keys that are to be packed."""
+"""The buffer for keys that are to be packed."""
 
 
 class Desk:
-    """What a worker has at hand for a problem."""
+    """The kernels and reusable buffers of a worker for one problem."""
 
     def __init__(self, problem: Problem) -> None:
         rules = problem.rules
@@ -140,12 +140,12 @@ class Desk:
 
 @cache
 def desk(problem: Problem) -> Desk:
-    """The desk of this process, and what is compiled for it."""
+    """The desk of this process; the first call compiles its kernels."""
     return Desk(problem)
 
 
 def prepare(problem: Problem) -> None:
-    """Compile, so that the clock need not run meanwhile."""
+    """Task: compile kernels, before the clock starts."""
     desk(problem)
 
 
@@ -153,25 +153,25 @@ def prepare(problem: Problem) -> None:
 
 
 class Made(NamedTuple):
-    """What a step has made of a shard."""
+    """The result of a step on a shard."""
 
     keys: int
-    """How many keys it has."""
+    """The number of keys in the shard."""
     sample: Words
-    """Some of them, evenly."""
+    """An evenly spaced sample of them."""
     places: list[int]
-    """Where the cuts of the next step are in the list that was written."""
+    """The places of the cuts of the next step in the list written, with its begin and end."""
 
 
 class Out(NamedTuple):
-    """A file to be written, and one that may be overwritten for it."""
+    """A file to write, and a spare one that may be overwritten for it."""
 
     path: str
     spare: str | None
 
 
 def move(problem: Problem, pieces: Sequence[Piece], cuts: Words, states: Out, listed: Out) -> Made:
-    """Merge a shard of the states, and list the afterstates that their moves lead to."""
+    """Task: merge a shard of the states, and list the afterstates that their moves lead to."""
     at = desk(problem)
     flat, runs = load(pieces, at.keys)
     out = at.out.take(moves_room(len(flat)))
@@ -188,7 +188,7 @@ def spawn(
     afters: Out,
     listed: Out,
 ) -> Made:
-    """Merge a shard of the afterstates, and list the states that spawns lead to."""
+    """Task: merge a shard of the afterstates, and list the states that spawns lead to."""
     at = desk(problem)
     flat, runs = load(pieces, at.keys)
     before, _ = load(younger, at.more)
@@ -199,7 +199,7 @@ def spawn(
 
 
 def _written(keys: Words, more: Words, cuts: Words, shard: Out, listed: Out) -> Made:
-    """Write a shard, and the list that came of it."""
+    """Write a shard, and the list of what it leads to."""
     more.sort()
     put(shard.path, keys, spare=shard.spare)
     put(listed.path, more, spare=listed.spare)
@@ -209,7 +209,7 @@ def _written(keys: Words, more: Words, cuts: Words, shard: Out, listed: Out) -> 
 
 
 def pack_blocks(pieces: Sequence[Piece], path: str) -> list[tuple[int, int]]:
-    """Compress keys block by block; the first key of each block, and its size."""
+    """Task: compress keys block by block; return the first key and the size of each block."""
     keys, _ = load(pieces, PACKING)
     lots = [keys[begin : begin + BLOCK_KEYS] for begin in range(0, len(keys), BLOCK_KEYS)]
     packed = [pack_block(lot) for lot in lots]
@@ -218,7 +218,7 @@ def pack_blocks(pieces: Sequence[Piece], path: str) -> list[tuple[int, int]]:
 
 
 def pack_all_afters(pieces: Sequence[Piece], path: str) -> None:
-    """Pack the afterstates of a layer."""
+    """Task: pack the afterstates of a layer."""
     put(path, pack_afters(load(pieces, PACKING)[0]))
 
 
@@ -230,11 +230,11 @@ class States(NamedTuple):
 
     path: str
     heads: bytes
-    """Of the blocks that they are in."""
+    """The heads of the blocks that they are in."""
     sizes: list[int]
-    """How many keys these blocks have."""
+    """The number of keys in each of these blocks."""
     skip: int
-    """Keys of the first block that come before."""
+    """The number of keys of the first block before the range."""
     begin: int
     end: int
 
@@ -273,26 +273,26 @@ class Place(NamedTuple):
 
     path: str
     word: int
-    """The first of its lines."""
+    """The first word of its lines."""
     regions: tuple[int, int]
-    """Those that it has all keys of: from one, up to but without another."""
+    """The regions whose keys it has: from the first up to, but without, the second."""
 
 
 class Kept(NamedTuple):
-    """Where the values of a layer are kept, and as what."""
+    """A file that keeps the values of a layer, and their type."""
 
     path: str
     kind: str
     first: int
-    """How many values come before those of the layer."""
+    """The number of values before those of the layer."""
 
 
 class Valued(NamedTuple):
-    """What is known about a shard that has its values."""
+    """The result of valuing a shard, or a layer."""
 
     terminals: int
     crcs: list[int]
-    """The checksum of what went to each file."""
+    """The checksum of the data written to each file."""
 
 
 def value_afters(
@@ -303,7 +303,7 @@ def value_afters(
     place: Place | None,
     kept: Sequence[Kept],
 ) -> None:
-    """Value a shard of the afterstates."""
+    """Task: value a shard of the afterstates."""
     at, keys = desk(problem), afters.load()
     values = at.values(len(keys))
     (begin,) = at.index.share_out([len(keys)])
@@ -316,7 +316,7 @@ def value_afters(
 def value_states(
     problem: Problem, states: States, afters: str, place: Place | None, kept: Sequence[Kept]
 ) -> Valued:
-    """Value a shard of the states."""
+    """Task: value a shard of the states."""
     at, keys = desk(problem), states.load()
     values = at.values(len(keys))
     (begin,) = at.index.share_out([len(keys)])
@@ -330,7 +330,7 @@ def value_states(
 
 
 def fill_index(problem: Problem, keys: States | Afters, kept: Kept, place: Place) -> None:
-    """Put keys, and values that are in a file, into the index of their layer."""
+    """Task: put keys, and their values (eight bytes each) from a file, into their layer's index."""
     at, found = desk(problem), keys.load()
     values = np.fromfile(kept.path, kept.kind, len(found), offset=8 * (kept.first + keys.begin))
     (begin,) = at.index.share_out([len(found)])
@@ -339,7 +339,7 @@ def fill_index(problem: Problem, keys: States | Afters, kept: Kept, place: Place
 
 
 def is_sound(path: str, offset: int, size: int, crc: int) -> bool:
-    """Whether a piece of a file is what it was."""
+    """Task: whether a part of a file has this checksum."""
     with open(path, "rb") as file:
         file.seek(offset)
         found, left = 0, size
@@ -350,7 +350,7 @@ def is_sound(path: str, offset: int, size: int, crc: int) -> bool:
 
 
 def _keep(values: Floats, kept: Sequence[Kept], begin: int) -> list[int]:
-    """Write values to the files that they are kept in; the checksum of what was written."""
+    """Write values to the files that keep them; return the checksum of each."""
     crcs = []
     for file in kept:
         stored = np.ascontiguousarray(values, file.kind)

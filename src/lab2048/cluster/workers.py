@@ -1,8 +1,8 @@
-"""Workers of a Ray cluster, and how they are given work that survives the loss of some of them.
+"""Connect to a Ray cluster, and run tasks that survive the loss of some of its workers.
 
 Tasks are functions of this package that depend on their arguments and on files alone, so one whose
-worker, or whole machine, is lost is simply given to another. That is done here rather than left to
-Ray, because somebody should be told.
+worker, or whole machine, is lost is retried on another. That is done here rather than by Ray, so
+that the user is told.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from lab2048.home import say
 
 LOCAL = "local"
 MOST_LOSSES = 5
-"""How often one task may be lost before it is taken for the reason."""
+"""How often one task may be lost and retried; after that it is taken to be the cause."""
 OBJECT_STORE = 200_000_000
-"""Bytes for what tasks return on this machine; everything large is in files."""
+"""Bytes for the results of tasks in a `local` cluster; everything large is in files."""
 REASONS = {
     "WorkerCrashedError": "its process ended",
     "NodeDiedError": "its machine is gone",
@@ -36,15 +36,15 @@ REASONS = {
     "ObjectLostError": "its result was lost",
     "OwnerDiedError": "its result was lost",
 }
-"""What became of a worker, by the error of Ray."""
+"""What happened to a worker, by the name of Ray's error."""
 KNOCK_SECONDS = 10.0
 """How long a cluster may take to answer."""
 REFRESH_SECONDS = 5.0
-"""How long the number of workers is taken to be the same."""
+"""How long a count of the workers is reused."""
 
 
 class ClusterError(ValueError):
-    """A cluster that is not there, or cannot be used.
+    """A cluster that cannot be reached, or cannot be used.
 
     >>> from lab2048 import connect
     >>> with connect("nowhere"):  # doctest: +IGNORE_EXCEPTION_DETAIL
@@ -65,11 +65,11 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def connected(address: str, workers: int | None = None, check: bool = True) -> Iterator[Team]:
-    """The workers of a cluster by its address, or of one on this machine for the time being."""
+    """Connect to a cluster by its address, or start one here meanwhile; yield its workers."""
     if find_spec("ray") is None:
         raise ClusterError("`cluster` needs Ray; install it with: pip install 'lab2048[cluster]'")
     if address == LOCAL:
-        # nobody else may use it, and nothing is told to anybody
+        # a token keeps others out, and no usage statistics are sent
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         if os.environ["RAY_AUTH_MODE"] == "token" and "RAY_AUTH_TOKEN_PATH" not in os.environ:
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
@@ -96,7 +96,7 @@ def connected(address: str, workers: int | None = None, check: bool = True) -> I
         if address == LOCAL:
             raise ClusterError(f"Ray does not start on this machine: {first}") from None
         raise ClusterError(
-            f"the Ray cluster at {address} does not let us in: {first} (is it the same Ray and "
+            f"the Ray cluster at {address} cannot be joined: {first} (is it the same Ray and "
             "Python, and is its token here? docs/cluster.md)"
         ) from None
     try:
@@ -109,7 +109,7 @@ def connected(address: str, workers: int | None = None, check: bool = True) -> I
 
 
 def _keep_stdout_clean() -> None:
-    """Keep Ray from writing to stdout when a worker is lost: `Task` tells of it, on stderr."""
+    """Keep Ray from writing to stdout when a worker is lost: `Task` reports it on stderr."""
     from ray._private import worker
 
     worker.print_to_stdstream = lambda *args, **options: None
@@ -129,14 +129,14 @@ def _knock(address: str) -> None:
 
 
 class Node(NamedTuple):
-    """A machine of a cluster, as a task on it has seen it."""
+    """A machine of a cluster, as seen by a task on it."""
 
     host: str
     address: str
     cores: int
     memory: int
     version: str
-    """Of lab2048."""
+    """The version of lab2048."""
     source: str
     """A digest of its source, and of the libraries that its kernels are compiled with."""
     python: str
@@ -145,7 +145,7 @@ class Node(NamedTuple):
 
 
 def look_around(shared: str | None, mark: str) -> tuple[str, str, str, str, str]:
-    """What this machine is like: the task of `Team.nodes`."""
+    """Describe this machine: the task of `Team.nodes`."""
     import platform
 
     import lab2048
@@ -156,7 +156,7 @@ def look_around(shared: str | None, mark: str) -> tuple[str, str, str, str, str]
 
 
 def _wrong_with(shared: Path, mark: str) -> str:
-    """What is wrong with a shared folder, seen from here; the driver has put a file there."""
+    """What is wrong with a shared folder, seen from here; the driver has put `mark` there."""
     if not (shared / mark).exists():
         return "is not the same folder here" if shared.is_dir() else "is not here"
     try:
@@ -182,7 +182,7 @@ class Team:
 
     @property
     def workers(self) -> int:
-        """How many there are now: as many as cores."""
+        """The current number of workers: one per core."""
         count, when = self._counted
         if time.monotonic() - when > REFRESH_SECONDS:
             count = max(1, int(self.ray.cluster_resources().get("CPU", 1)))
@@ -191,7 +191,7 @@ class Team:
 
     @property
     def machines(self) -> int:
-        """How many there are now. Some may be several to Ray."""
+        """The current number of machines; each may be several nodes of Ray."""
         alive = [node for node in self.ray.nodes() if node["Alive"]]
         return len({node["NodeManagerAddress"] for node in alive})
 
@@ -235,14 +235,14 @@ class Team:
         ]
 
     def _answer(self, reference: Any) -> Any:
-        """What a task on one machine has returned; None if the machine has left meanwhile."""
+        """The result of a task on one machine; None if the machine has left meanwhile."""
         try:
             return self._result(reference)
         except self.ray.exceptions.TaskUnschedulableError:
             return None
 
     def check(self, nodes: Sequence[Node], shared: Path | None = None) -> None:
-        """A `ClusterError` unless all machines can do the same work, in the same folder."""
+        """Raise a `ClusterError` unless all machines run the same software and see the folder."""
         import platform
 
         import lab2048
@@ -268,13 +268,13 @@ class Team:
     # -- tasks -----------------------------------------------------------------------------------
 
     def run(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a function with several lists of arguments, on any workers; the results in order."""
+        """Call a function with each of the argument lists, on any workers; return all results."""
         return results([self.begin(function, *job) for job in jobs])
 
     def each(
         self, function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], ahead: int
     ) -> Iterator[Any]:
-        """The same, each result as soon as it is there, with `ahead` calls under way at a time."""
+        """As `run`, but yield results as they arrive; `ahead` calls are under way at a time."""
         coming = iter(jobs)
         running: dict[Any, Task] = {}
         while True:
@@ -296,7 +296,7 @@ class Team:
         return Task(self, function, args)
 
     def _result(self, reference: Any) -> Any:
-        """What a task has returned; its own error if it has failed."""
+        """The result of a task; raise the error of its function if that has failed."""
         try:
             return self.ray.get(reference)
         except self.ray.exceptions.RayTaskError as error:
@@ -304,9 +304,9 @@ class Team:
 
 
 class Task:
-    """A function that is called on some worker, and again on another if that one is lost.
+    """A function called on some worker, and retried on another if that one is lost.
 
-    Nothing is ever cancelled: a task that ends at that very moment makes Ray 2.60 end the driver.
+    Tasks are never cancelled: if one ends at that very moment, Ray 2.60 ends the driver.
     """
 
     def __init__(self, team: Team, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -325,7 +325,7 @@ class Task:
         return found
 
     def outcome(self) -> tuple[bool, Any]:
-        """Wait; True and the result, or False if a worker was lost and another has begun anew."""
+        """Wait; return True and the result, or False if the worker was lost and another retries."""
         ray = self._team.ray
         try:
             return True, self._team._result(self.reference)
@@ -336,28 +336,28 @@ class Task:
             self._team.losses += 1
             what = f"a worker was lost while at {self._function.__name__}"
             if self._losses > MOST_LOSSES:
-                many = f"{what}, {self._losses} times one after the other"
+                many = f"{what}, {self._losses} times in a row"
                 raise ClusterError(f"{many} ({reason(error)})") from None
-            say(f"{what} ({reason(error)}); another does it again")
+            say(f"{what} ({reason(error)}); retrying on another")
             self.reference = self._begin()
             return False, None
 
 
 def results(tasks: Sequence[Task]) -> list[Any]:
-    """Wait for all tasks."""
+    """Wait for all tasks; return their results."""
     return [task.result() for task in tasks]
 
 
 def call(source: str, function: Callable[..., Any], *args: Any) -> Any:
-    """The only task there is, so that Ray finds a worker for all functions alike."""
+    """Call a function: one task of Ray for all functions, so that it schedules them alike."""
     check_source(source)
     return function(*args)
 
 
 def check_source(source: str) -> None:
-    """A `ClusterError` unless this machine has that source; it may have joined since the check."""
+    """Raise a `ClusterError` unless this machine, which may have joined late, has that source."""
     if source != source_digest():
         raise ClusterError(
             f"{socket.gethostname()} has another lab2048, NumPy or Numba than the machine that "
-            "gives the orders; install the same on all"
+            "runs the command; install the same on all"
         )

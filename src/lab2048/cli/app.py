@@ -94,7 +94,7 @@ def main() -> NoReturn:
     except OSError as error:
         if error.filename is None:
             _discard_output()
-        _fail(f"{error.filename or 'output'}: {error.strerror}", 1)
+        _fail(f"{error.filename or 'output'}: {error.strerror or error}", 1)
     except Exception as error:
         if os.environ.get("LAB2048_DEBUG"):
             raise
@@ -232,7 +232,11 @@ def probe(  # noqa: PLR0913, PLR0917
         if found is not None:
             stack.enter_context(found)
         shown = positions.probe(
-            position, False if found is None else found, p4=p4, after=after, players=player or []
+            position,
+            False if found is None else found,
+            p4=asked.get("p4"),  # unless it is given, the table's
+            after=after,
+            players=player or [],
         )
     if as_json:
         print(shown.to_json(), end="")

@@ -11,11 +11,11 @@ from lab2048.learn.result import TrainedRun, TrainedRuns
 from lab2048.measure.evaluation import Evaluation
 from lab2048.measure.review import Review
 from lab2048.solver.estimate import estimate
-from lab2048.solver.problem import Problem
+from lab2048.solver.problem import Problem, problem_of
 from lab2048.solver.survey import Survey
 from lab2048.solver.survey_by_p4 import SurveyByP4
 from lab2048.solver.table import Table
-from lab2048.solver.tables import problem_of, solve
+from lab2048.solver.tables import solve
 
 PICTURES = (".svg", ".png", ".pdf")
 SURVEY_PLOTS = ("by-move.png", "by-age.png", "tiles.png")

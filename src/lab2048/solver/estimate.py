@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from lab2048.game import Rules
-from lab2048.game.notation import checked_threads
+from lab2048.game.notation import checked_threads, short
 from lab2048.solver.objective import Objective
-from lab2048.solver.problem import Problem
-from lab2048.solver.table_files import checked_kind
+from lab2048.solver.problem import Problem, problem_of
+from lab2048.solver.table_files import checked_keep, checked_kind
 from lab2048.solver.table_size import disk_bytes, is_counted, sizes_of
 from lab2048.tabular import SingleRow
 
@@ -111,12 +111,12 @@ def estimate(  # noqa: PLR0913
     >>> estimate("4x3", rate=1e7, cores=1024).machines
     16
     """
-    wanted = (
-        board
-        if isinstance(board, Problem)
-        else Problem.of(board, p4=p4, objective=objective, gamma=gamma)
-    )
+    wanted = problem_of(board, p4=p4, objective=objective, gamma=gamma)
     checked_kind(values)
+    checked_keep(keep)
+    for name, given in (("cores", cores), ("machines", machines), ("rate", rate)):
+        if given is not None and not given > 0:
+            raise ValueError(f"`{name}` is a number above 0, not {short(given)}")
     count = checked_threads(threads)
     if cores is None and machines is not None:
         raise ValueError("`machines` says where the `cores` are; how many are there?")

@@ -21,7 +21,7 @@ from typing import Any
 
 from lab2048.engine.arrays import Words
 from lab2048.game import Board
-from lab2048.game.notation import checked_threads, short
+from lab2048.game.notation import checked_threads
 from lab2048.home import locked
 from lab2048.remote import cluster_at
 from lab2048.solver.enumeration import Mover
@@ -51,6 +51,7 @@ from lab2048.solver.table_files import (
     age_of,
     blocks_of,
     check_folder,
+    checked_keep,
     checked_kind,
     clear_away,
     default_folder,
@@ -110,8 +111,7 @@ def make_table(  # noqa: PLR0913 -- all but the first two are keywords
     if not isinstance(problem, Problem):
         problem = Problem.of(problem)
     checked_kind(values)
-    if keep not in ("table", "summary"):
-        raise ValueError(f"keep is table or summary, not {short(keep)}")
+    checked_keep(keep)
     count = checked_threads(threads)
     path = default_folder(problem, values) if folder is None else expanded(folder)
     identity = {**problem.as_json(), "values": values}
@@ -182,11 +182,13 @@ def _stopped_between_layers() -> Iterator[Callable[[], None]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.getsignal(signal.SIGINT) or signal.SIG_DFL  # None: not set from Python
+    signal.signal(signal.SIGINT, note)
     try:
         yield look
     finally:
         signal.signal(signal.SIGINT, before)
+    look()  # it may have come after the last layer
 
 
 class Job:

@@ -104,6 +104,27 @@ class Problem:
                 yield f"{tiles[0]}+{tiles[1]}", chance, second.board.canonical().board
 
 
+def problem_of(
+    board: str | Rules | Problem,
+    *,
+    objective: str | Objective = Score.name,
+    p4: float | None = None,
+    gamma: float = 1.0,
+) -> Problem:
+    """Return a given problem unchanged, or the problem of a board and an objective.
+
+    >>> problem_of(Problem.of("3x3"), p4=0.3)
+    Traceback (most recent call last):
+    ...
+    ValueError: the problem 3x3-score has its own objective, p4 and gamma
+    """
+    if not isinstance(board, Problem):
+        return Problem.of(board, p4=p4, objective=objective, gamma=gamma)
+    if objective != Score.name or p4 is not None or gamma != 1:
+        raise ValueError(f"the problem {board.name} has its own objective, p4 and gamma")
+    return board
+
+
 def start_values(problem: Problem, value_of: Callable[[Board], float]) -> StartValues:
     """The value of a start drawn by the rules, and of each kind of start; None if it cannot occur.
 

@@ -203,3 +203,10 @@ def checked_kind(kind: object) -> str:
     if kind not in KINDS:
         raise ValueError(f"values are stored as float64 or float32, not {short(kind)}")
     return str(kind)
+
+
+def checked_keep(keep: object) -> str:
+    """What a solve keeps, `table` or `summary`; otherwise `ValueError`."""
+    if keep not in ("table", "summary"):
+        raise ValueError(f"keep is table or summary, not {short(keep)}")
+    return str(keep)

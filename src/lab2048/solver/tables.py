@@ -20,7 +20,7 @@ from lab2048.home import locked, say, temporary_folder
 from lab2048.solver.existing_table import remove_unusable
 from lab2048.solver.manifest import description, load_manifest
 from lab2048.solver.objective import Objective, Score, discount_text
-from lab2048.solver.problem import MAX_CELLS, ON_THE_FLY, Problem
+from lab2048.solver.problem import MAX_CELLS, ON_THE_FLY, Problem, problem_of
 from lab2048.solver.table import CACHE_BYTES, Table
 from lab2048.solver.table_files import (
     FORMAT,
@@ -86,25 +86,12 @@ def solve(  # noqa: PLR0913 -- all but the first are keywords
             make_table, problem, threads=threads, progress=progress, cluster=cluster, force=force
         )
         return ensure_table(problem, making, asked=True)
-    folder = default_folder(problem, values) if out is None else Path(out)
+    folder = default_folder(problem, values) if out is None else expanded(out)
     make_table(
         problem, folder, values=values, threads=threads, progress=progress, cluster=cluster,
         force=force,
     )  # fmt: skip
     return Table(folder)
-
-
-def problem_of(
-    board: str | Rules | Problem,
-    *,
-    objective: str | Objective = "score",
-    p4: float | None = None,
-    gamma: float = 1.0,
-) -> Problem:
-    """Return a given problem unchanged, or the problem of a board and an objective."""
-    if isinstance(board, Problem):
-        return board
-    return Problem.of(board, p4=p4, objective=objective, gamma=gamma)
 
 
 # -- find and open -------------------------------------------------------------------------------
@@ -436,6 +423,6 @@ def remove_table(name: Path | str) -> int:
     if others := other_files(folder):
         raise TableError(f"{folder} also holds {others[0]}, so it is not removed")
     with locked(folder / LOCK, f"the table in {folder}", TableError):
-        size = sum(child.lstat().st_size for child in folder.iterdir())
+        size = sum(child.lstat().st_size for child in folder.rglob("*") if not child.is_dir())
         shutil.rmtree(folder)
     return size

@@ -229,7 +229,7 @@ def test_a_class_has_as_many_names_as_it_is_registered_under(climb, forgetting):
 def test_a_name_is_registered_once(climb):
     with pytest.raises(ValueError, match="the learner 'climb' is there already"):
         lab.register_learner("climb", Climb)
-    with pytest.raises(ValueError, match="the learner 'no name' is no name"):
+    with pytest.raises(ValueError, match="the learner 'no name' is not a valid name"):
         lab.register_learner("no name", Climb)
     with pytest.raises(AttributeError, match="there is no learner 'climbs'"):
         _ = lab.train.climbs

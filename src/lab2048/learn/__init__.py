@@ -1,7 +1,8 @@
 """Learning: one trainer, one readable file per algorithm, networks and the players that use them.
 
-`lab2048.train` is the module `train` of this package. Read `settings` and `learner` for what a
-learner is, `trainer` for what all of them have in common, and `td`, `supervised` or `zero` for one.
+`lab2048.train` is the module `train` of this package. `settings` and `learner` define what a
+learner is, `trainer` does what all learners have in common, and `td`, `supervised` and `zero` are
+the built-in ones.
 """
 
 from __future__ import annotations

@@ -1,28 +1,27 @@
-"""Many trees that grow side by side, each the search of one game, with a network to value leaves.
+"""Tree searches of many games side by side, whose leaves a network values in batches.
 
-The tree is that of `mcts`, with its formula; but a move without visits counts as much as its
-state, so that a good one is not missed. What a network adds:
+Trees and the selection formula are those of `mcts`, except that an unvisited move counts as much as
+the network's value of its state, so that good moves are not missed. What a network adds:
 
-- A move that was never made from a node leads to its afterstate: a *chance leaf*, which gets the
-  network's value of an afterstate. The next time, a spawn is drawn behind it, which leads to a
-  *state leaf*: that one gets the value of a state, and its moves the priors of the policy.
-- A dead end is worth nothing, and needs no network.
+- The first visit of a move ends at its afterstate, a *chance leaf*, which gets the network's value
+  of an afterstate. The next visit draws a spawn, which leads to a *state leaf*: it gets the value
+  of a state, and its moves get the priors of the policy.
+- A dead end has value 0, and needs no network.
 
-So a simulation ends in at most one board that the network has to see. `grow` takes all trees to
-their next leaf, the network is asked about all of them in one batch, and `settle` gives the answers
-to the trees.
+So a simulation needs the network for at most one board. `grow` takes all trees to their next leaf,
+the network evaluates all leaves in one batch, and `settle` returns the results to the trees.
 
-There are two ways to value what is above a leaf. In the papers' one (`mean`) a move is worth the
-mean of all simulations that went through it: rewards on the way, and the value of the leaf. That
-needs many simulations: the luck of a spawn is often larger than the difference between moves, and
-moves that were only tried count as much as good ones. The other way (`best`) is that of expectimax:
+There are two ways to back values up. In that of the papers (`mean`) the value of a move is the mean
+over all simulations that went through it: the rewards below, plus the value of the leaf. That needs
+many simulations: the luck of a spawn is often larger than the difference between moves, and
+exploratory moves count as much as good ones. The other way (`best`) is that of expectimax:
 
     Q(s, a) = r(s, a) + C(x)                        x is s after the move a
-    C(x)    = v(x) + (W - G) + P * (G - v(x))       v is what the network says
-    V(s)    = max Q(s, a)                           v(s) for moves that were not made yet
+    C(x)    = v(x) + (W - G) + P * (G - v(x))       v is the network's value
+    V(s)    = max Q(s, a)                           unvisited moves count v(s)
 
-P is how likely the spawns are that were looked at, W the mean of V over these, G that of v: so what
-a spawn changes in the eyes of the network is taken out as long as few of them are known.
+P is the total probability of the spawns seen so far, W the mean of V over them, and G that of v: so
+the luck of the spawns, as the network sees it, is left out while few of them have been seen.
 """
 
 from __future__ import annotations
@@ -41,22 +40,22 @@ from lab2048.players.search_step import spawning
 from lab2048.players.time_limit import check_time, stop_flag
 
 Network = Callable[[Words], tuple[Singles, Singles]]
-"""Boards to the logits of their moves, and what they are worth as states and as afterstates."""
+"""From boards to the logits of their moves, and to their values as states and as afterstates."""
 
 
 class Found(NamedTuple):
-    """What searches have found, a row each."""
+    """Results of searches, one row each."""
 
     visits: Counts
-    """Of the four moves; 0 if it is illegal."""
+    """Of the four moves; 0 if illegal."""
     means: Floats
-    """The mean Q of each; NaN without visits."""
+    """Q of each move; NaN without visits."""
     values: Floats
-    """Of the states: by the best moves, or the mean over all simulations."""
+    """Of the states: V of the root (`best`), or the mean over all simulations (`mean`)."""
 
     @property
     def ranking(self) -> Floats:
-        """Visits, and among equal ones by means: tenths tell their order, 3 of the largest."""
+        """Visits, with ties broken by Q: the tenths rank the moves by Q, 3 for the largest."""
         means = np.nan_to_num(self.means, nan=-np.inf)
         order: Floats = (means[:, :, None] > means[:, None, :]).sum(axis=2)
         return self.visits + 0.1 * order
@@ -83,11 +82,11 @@ class Searches:
         self.forest = new_forest(trees, simulations, rules.cells)
         self._leaves, self._owners = np.empty(trees, np.uint64), np.empty(trees, np.int64)
         self.asked = self.batches = 0
-        """How many boards the network was asked about, and how often."""
+        """Numbers of boards that the network has evaluated, and of batches."""
 
     @property
     def scale(self) -> float:
-        """How many points the network's value of 1 is."""
+        """The points that a network value of 1 stands for."""
         return float(self._settings[SCALE])
 
     @scale.setter
@@ -102,9 +101,9 @@ class Searches:
         noise: Floats | None = None,
         share: float = 0.0,
     ) -> Found:
-        """Search every state; at most as many as there are trees.
+        """Search every state, with a random word each; there are at most `trees` states.
 
-        A share of the priors at the roots is noise.
+        With `noise`, it makes up `share` of the priors at the roots.
         """
         size = len(states)
         waiting = self._kernels.plant(
@@ -114,7 +113,7 @@ class Searches:
         if noise is not None:
             priors = self.forest.trees.priors[:size, 0]
             priors[:] = blend(priors, noise, share)
-        stop_flag()  # the time counts from here
+        stop_flag()  # a time limit counts from here
         for _ in range(self.simulations):
             check_time()
             waiting = self._kernels.grow(
@@ -138,7 +137,7 @@ class Searches:
             return Found(visits, totals / visits, values)
 
     def _ask(self, waiting: int, network: Network) -> None:
-        """Let the network value the leaves that wait."""
+        """Have the network value the waiting leaves, and pass the results to the trees."""
         if not waiting:
             return
         boards, which = upright(self._leaves[:waiting], self.rules)
@@ -151,7 +150,7 @@ class Searches:
 
 
 def blend(priors: Floats, noise: Floats, share: float) -> Floats:
-    """Priors of which a share is noise: random numbers, in proportion, for the legal moves."""
+    """Return priors mixed with noise, which is first normalised over the legal moves."""
     drawn = np.where(priors > 0, noise, 0.0)
     total = drawn.sum(axis=1, keepdims=True)
     return np.where(

@@ -1,4 +1,4 @@
-"""The kernels of `batched_search`: trees that grow side by side and wait for a network."""
+"""The kernels of `batched_search`: trees that grow side by side, with leaves for a network."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from lab2048.players.search_step import SPAWNING, Steps, steps
 ROOT, STATE, AFTER = range(3)
 """Kinds of leaves."""
 SIMULATIONS, _, C1, C2, SCALE, BEST = range(6)
-"""Places in the settings of a search; the first four are those of `players.mcts`."""
+"""Indices into the settings of a search; the first four are those of `players.mcts`."""
 V, P, W, G = range(4)
-"""Places in what is known below a move: v(x), P, and P times W and G."""
+"""Indices into `Tree.below`: v(x), P, P * W and P * G (`batched_search` defines them)."""
 
 
 class Tree(NamedTuple):
-    """A tree as in `mcts.Tree`, and what expectimax adds to it."""
+    """A tree as `mcts.Tree`, with what the `best` backup adds to it."""
 
     states: Words
     values: Floats
-    """What the network says; NaN of a dead end."""
+    """The network's value of each node; NaN for a dead end."""
     afters: Words
     gains: Floats
     priors: Floats
@@ -48,29 +48,29 @@ class Tree(NamedTuple):
     path: Counts
     facts: Floats
     worths: Floats
-    """Of each node: V."""
+    """V of each node."""
     chances: Floats
-    """Of each node: of the spawn that leads to it."""
+    """Of each node: the probability of the spawn that leads to it."""
     below: Floats
-    """Of each node and direction: what is known below."""
+    """Of each node and direction: the four numbers V, P, W, G."""
 
 
 class Forest(NamedTuple):
-    """Trees, a row of each array, and where each of them is."""
+    """Trees, one per row of each array, and the progress of each."""
 
     trees: Tree
     words: Words
-    """The word that the next simulation begins with."""
+    """The random word from which that of the next simulation is made."""
     done: Counts
-    """How many simulations are over."""
+    """The number of finished simulations."""
     kinds: Counts
-    """What the leaf is that waits for its value."""
+    """The kind of the leaf that waits for its value."""
     leaves: Counts
-    """The node of that leaf; of a chance leaf, the one above it."""
+    """The node of that leaf; of a chance leaf, the node above it."""
 
 
 def new_forest(trees: int, simulations: int, cells: int) -> Forest:
-    """Room for so many trees of so many simulations."""
+    """Allocate `trees` trees with room for `simulations` simulations each."""
     nodes = simulations + 1
     grid, edges = (trees, nodes), (trees, nodes, 4)
     found = Tree(
@@ -106,7 +106,7 @@ Settle = Callable[[Counts, Counts, Singles, Singles, Floats, Any], None]
 
 @fragment
 def tree_of(trees: Any, i: int) -> Any:
-    """One of the trees."""
+    """Tree number `i`."""
     return Tree(
         trees.states[i],
         trees.values[i],
@@ -125,12 +125,12 @@ def tree_of(trees: Any, i: int) -> Any:
 
 
 def put_node_kernel(board: Steps) -> PutNode:
-    """The kernel that puts a state into a tree."""
+    """The kernel that adds a state to a tree."""
     make_moves = board.make_moves
 
     @kernel(types.int64(types.uint64, types.float64, TREE, board.by))
     def put_node(state: U, chance: float, tree: Any, by: Any) -> int:
-        """Put a state into a tree; its value is not known yet, and NaN if it is a dead end."""
+        """Add a state to a tree: with value NaN if it is a dead end, else 0 until it is known."""
         node = np.int64(tree.facts[NODES])
         tree.facts[NODES] += 1
         tree.states[node] = state
@@ -152,14 +152,14 @@ def put_node_kernel(board: Steps) -> PutNode:
 
 
 def descend_kernel(board: Steps, put_node: PutNode) -> Descend:
-    """The kernel that goes down a tree."""
+    """The kernel that descends a tree."""
     open_cells = board.open_cells
 
     @kernel(types.UniTuple(types.int64, 2)(types.uint64, TREE, board.by, SPAWNING, FLOATS))
     def descend(word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> tuple[int, int]:
-        """One way down from the root: the kind of leaf that it leads to, and its node.
+        """Descend from the root to a leaf. Return the kind of the leaf, and its node.
 
-        The edges are written to the path. The node of a chance leaf is the one above it.
+        The edges are written to the path. For a chance leaf, the node is the one above it.
         """
         node: Any = 0
         length = 0
@@ -190,7 +190,7 @@ def descend_kernel(board: Steps, put_node: PutNode) -> Descend:
 
 @fragment
 def set_priors(tree: Any, node: int, logits: Singles, symmetry: int) -> None:
-    """Let the priors of a node be the softmax of the policy over its legal moves."""
+    """Set the priors of a node to the softmax of the policy over its legal moves."""
     most = -np.inf
     for direction in range(4):
         if tree.afters[node, direction]:
@@ -205,12 +205,12 @@ def set_priors(tree: Any, node: int, logits: Singles, symmetry: int) -> None:
         tree.priors[node, direction] /= total
 
 
-# -- values of what is above a leaf --------------------------------------------------------------
+# -- the backup of values ------------------------------------------------------------------------
 
 
 @fragment
 def value_of(tree: Any, node: int) -> float:
-    """What a state is worth by its best move; one that was not made counts as the network says."""
+    """V(s): the largest Q of a move, where unvisited moves count the network's value."""
     best = -np.inf
     for direction in range(4):
         visits = tree.visits[node, direction]
@@ -223,7 +223,7 @@ def value_of(tree: Any, node: int) -> float:
 
 @fragment
 def after_value(below: Floats) -> float:
-    """What an afterstate is worth by the spawns that were looked at."""
+    """C(x): the value of an afterstate by the spawns seen so far."""
     value = below[V]
     if below[P] > 0.0:
         mean = below[G] / below[P]
@@ -233,9 +233,9 @@ def after_value(below: Floats) -> float:
 
 @kernel(types.void(types.int64, TREE))
 def back_up_best(leaf: int, tree: Any) -> None:
-    """Value every move and state of the path anew; the leaf is -1 if it is an afterstate."""
+    """Update the values of all moves and states on the path; `leaf` is -1 for a chance leaf."""
     child = leaf
-    change = 0.0 if leaf < 0 else tree.worths[leaf]  # before, it counted for nothing
+    change = 0.0 if leaf < 0 else tree.worths[leaf]  # it counted 0 before
     for place in range(np.int64(tree.facts[LENGTH]) - 1, -1, -1):
         node, direction = tree.path[place] >> 2, tree.path[place] & 3
         below = tree.below[node, direction]
@@ -256,13 +256,13 @@ def back_up_best(leaf: int, tree: Any) -> None:
 
 
 def plant_kernel(board: Steps, put_node: PutNode) -> Plant:
-    """The kernel that begins trees."""
+    """The kernel that starts trees."""
 
     @kernel(types.int64(WORDS, WORDS, FOREST, board.by, WORDS, COUNTS))
     def plant(
         states: Words, words: Words, forest: Any, by: Any, leaves: Words, owners: Counts
     ) -> int:
-        """Begin a tree for each state; those that are no dead ends are the leaves that wait."""
+        """Start a tree for each state. Return the number of leaves: roots with a legal move."""
         waiting = 0
         for i in range(len(states)):
             tree = tree_of(forest.trees, i)
@@ -294,7 +294,7 @@ def grow_kernel(board: Steps, put_node: PutNode) -> Grow:
         leaves: Words,
         owners: Counts,
     ) -> int:
-        """Take each tree to its next leaf that waits for the network; how many there are."""
+        """Take each tree to its next leaf for the network. Return the number of leaves."""
         waiting = 0
         for i in range(trees):
             tree = tree_of(forest.trees, i)
@@ -326,9 +326,9 @@ def grow_kernel(board: Steps, put_node: PutNode) -> Grow:
 def settle(
     owners: Counts, which: Counts, logits: Singles, worths: Singles, settings: Floats, forest: Any
 ) -> None:
-    """Give every leaf that waits what the network has found, and back its value up.
+    """Give every waiting leaf the network's results, and back its value up.
 
-    `worths` are of the board as a state and as an afterstate, in units of the scale.
+    `worths` are the values of a board as a state and as an afterstate, in units of the scale.
     """
     for j in range(len(owners)):
         i = owners[j]
@@ -353,7 +353,7 @@ def settle(
 
 
 class Growing(NamedTuple):
-    """The kernels above for one board."""
+    """The kernels above, for one board size."""
 
     plant: Plant
     grow: Grow
@@ -362,7 +362,7 @@ class Growing(NamedTuple):
 
 @cache
 def growing(rows: int, cols: int) -> Growing:
-    """The kernels for a board."""
+    """The kernels for a board size."""
     board = steps(rows, cols)
     put_node = put_node_kernel(board)
     return Growing(plant_kernel(board, put_node), grow_kernel(board, put_node), settle)

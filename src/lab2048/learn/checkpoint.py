@@ -1,8 +1,8 @@
-"""The folder of a training: who may use it, its log, and the network that is saved now and then.
+"""The folder of a training run: its lock, its log and its checkpoints.
 
-There is `weights.safetensors`, the network with all that it takes to go on, written anew every few
-minutes; `log.jsonl`, a line for each part of the training; and what TensorBoard reads, if that is
-installed. Each line has a number that grows: of games, of epochs, or of moves.
+It holds `weights.safetensors`, the checkpoint, replaced every few minutes; `log.jsonl`, one record
+per line; and event files for TensorBoard, if that is installed. Every record has the count that its
+learner keeps, such as games, epochs or moves; it grows from record to record.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from lab2048.home import locked, naming, write_atomically
 
 LOG, LOCK = "log.jsonl", "lock"
 SAVE_SECONDS = 300.0
-"""How often the network is written to disk, at least; and how much can be lost."""
+"""The time between two checkpoints, and so the training that a crash can lose; a step is finished
+before a checkpoint is written."""
 TRIES, PAUSE = 6, 10.0
-"""How often it is tried again at the end if that fails, and after how many seconds."""
+"""The number of retries if the last checkpoint cannot be written, and seconds before each."""
 
 Record = dict[str, Any]
 
 
 class Logs:
-    """The lines of a training, and what TensorBoard reads. A failed write never ends a training."""
+    """The records of a run, in its log and for TensorBoard. A failed write never ends a run."""
 
     def __init__(
         self, folder: Path, done: int, say: Callable[[str], object], counted: str = "games"
@@ -41,7 +42,7 @@ class Logs:
         self._guard(self._open_board, folder / "tensorboard", done, counted)
 
     def _open_board(self, folder: Path, done: int, counted: str) -> None:
-        """Begin to write what TensorBoard reads, if that is installed."""
+        """Open an event file for TensorBoard, if that is installed."""
         try:
             from lab2048.learn.tensorboard import Writer
 
@@ -49,13 +50,13 @@ class Logs:
         except (ImportError, OSError) as error:
             if isinstance(error, OSError):
                 raise
-        except Exception as error:  # such as a protobuf that does not fit
-            self._say(f"TensorBoard does not work here, there are no curves for it: {error}")
+        except Exception as error:  # such as an incompatible protobuf
+            self._say(f"TensorBoard does not work here, so it gets no curves: {error}")
 
     def add(self, record: Record) -> None:
-        """Write a record."""
+        """Add a record."""
         self.records.append(record)
-        if self._failed:  # there may be half a line
+        if self._failed:  # the file may end in half a line
             self._guard(self._rewrite)
         else:
             self._guard(self._append, record)
@@ -63,17 +64,17 @@ class Logs:
             self._guard(self._board.add, flat(record, "/", deep=True))
 
     def complete(self, more: Callable[[], Record]) -> None:
-        """Add to the last record what is missing."""
+        """Add missing fields to the last record."""
         self.records[-1].update(more())
         self._guard(self._rewrite)
 
     def close(self) -> None:
-        """Nothing more will be written."""
+        """Close the event file."""
         if self._board is not None:
             self._guard(self._board.close)
 
     def _rewrite(self) -> None:
-        """Begin the file with what is known; what came after the checkpoint is forgotten."""
+        """Write the whole log again; at the start, this drops records later than the checkpoint."""
         text = "".join(json.dumps(record) + "\n" for record in self.records)
         write_atomically(self._path, text)
 
@@ -82,7 +83,7 @@ class Logs:
             file.write(json.dumps(record) + "\n")
 
     def _guard(self, write: Callable[..., object], *args: Any) -> None:
-        """Write, or say once that it cannot be done."""
+        """Call `write`; the first time that it fails, say so."""
         try:
             with naming(self._path):
                 write(*args)
@@ -93,7 +94,7 @@ class Logs:
 
 
 def read_log(folder: Path, done: int, counted: str = "games") -> list[Record]:
-    """The records of a training up to a number of games; what is damaged is left out."""
+    """Return the records of a run up to a count, without damaged ones."""
     found = []
     with suppress(OSError):
         for line in (folder / LOG).read_text("utf-8", "replace").splitlines():
@@ -105,16 +106,16 @@ def read_log(folder: Path, done: int, counted: str = "games") -> list[Record]:
 
 
 def is_whole(record: Record) -> bool:
-    """Whether a record has what curves are drawn of."""
+    """Return whether a record has finite values of all that curves are drawn of."""
     drawn = [record["mean"] if "mean" in record else record["loss"]]
     drawn += [record[name]["mean"] for name in ("exact", "judged") if name in record]
     return all(isinstance(each, int | float) and math.isfinite(each) for each in drawn)
 
 
 def flat(record: Record, separator: str = ".", deep: bool = False) -> dict[str, Any]:
-    """Return the numbers and texts of a record, and the numbers of those inside it.
+    """Return the numbers and strings of a record, and the numbers of nested records.
 
-    These have names such as `exact.mean`; `deep` ones may be inside several.
+    The latter get names such as `exact.mean`; `deep` includes all levels, not only the first.
 
     >>> flat({"phase": "tc", "exact": {"mean": 60.5, "reach": {"8": 0.9}}})
     {'phase': 'tc', 'exact.mean': 60.5}
@@ -132,22 +133,22 @@ def flat(record: Record, separator: str = ".", deep: bool = False) -> dict[str, 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Be the only one who trains what is in a folder."""
+    """Lock the folder of a run, so that no other process trains it."""
     with locked(folder / LOCK, f"the network {folder.name}"):
-        for part in folder.glob("*.part"):  # of one that was killed
+        for part in folder.glob("*.part"):  # left by a process that was killed
             part.unlink(missing_ok=True)
         yield
 
 
 class Saver:
-    """Writes the network every few minutes; if that fails, it is tried again the next time."""
+    """Writes a checkpoint every few minutes; after a failure it tries again the next time."""
 
     def __init__(self, write: Callable[[], object], say: Callable[[str], object]) -> None:
         self._write, self._say, self._last = write, say, time.monotonic()
 
     @contextmanager
     def to_the_end(self, logs: Logs, spoilt: type[Exception] | None = None) -> Iterator[None]:
-        """Write the network at the end, whatever that is like; but not one that is `spoilt`."""
+        """Write the network at the end, after an error too, unless that is of type `spoilt`."""
         try:
             yield
         except BaseException as error:
@@ -160,12 +161,12 @@ class Saver:
         self._save_at_last()
 
     def save_now_and_then(self) -> None:
-        """Write the network if it is time to."""
+        """Write the network if the last checkpoint is old enough."""
         if time.monotonic() - self._last >= SAVE_SECONDS:
             self._try_to_save()
 
     def _save_at_last(self) -> None:
-        """Write the network; if that fails, it is tried again for a while."""
+        """Write the network; after a failure, retry for a while."""
         for _ in range(TRIES):
             if self._try_to_save():
                 return
@@ -173,7 +174,7 @@ class Saver:
         self._write()
 
     def _try_to_save(self) -> bool:
-        """Write the network, or say why not."""
+        """Write the network, or say why that failed. Return whether it was written."""
         try:
             self._write()
         except (OSError, MemoryError) as error:

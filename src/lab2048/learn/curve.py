@@ -1,4 +1,4 @@
-"""The curve of several trainings: means with intervals across them."""
+"""The learning curve of several runs: means across them, with intervals."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from lab2048.measure.intervals import student_half_width
 
 @dataclass(frozen=True)
 class Point:
-    """Several trainings after a number of games: their mean, and half the width of its interval."""
+    """The mean of several runs after a number of games, and half the width of its interval."""
 
     count: int
-    """Of games, or of what else the learner counts."""
+    """Of games, or whatever the learner counts."""
     mean: float
     half: float
 
 
 MEASURED = ("exact", "judged")
-"""Measurements that a curve is drawn of, the best first."""
+"""Measurements that a curve may show, the most precise first."""
 
 
 def curve(runs: Sequence[Sequence[Record]], counted: str = "games") -> list[Point]:
-    """Return the mean scores of several runs at all numbers that all of them have.
+    """Return the mean scores across runs, at the counts that all runs have.
 
-    They are the exact ones, those of judged games, or those of the games of the training, whichever
-    is known; where records have no scores, their losses.
+    Scores are the best that all runs have: exact ones, those of judged games, or those of training
+    games; if records have no scores, their losses take the place.
     """
     name = measured(runs)
     values = [
@@ -42,7 +42,7 @@ def curve(runs: Sequence[Sequence[Record]], counted: str = "games") -> list[Poin
 
 
 def measured(runs: Sequence[Sequence[Record]]) -> str:
-    """Return the measurement that all trainings have, if not all the time; `""` if none."""
+    """Return the measurement that every run has in at least one record; `""` if there is none."""
     found = (n for n in MEASURED if all(any(n in record for record in run) for run in runs))
     return next(found, "")
 

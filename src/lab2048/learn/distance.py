@@ -1,4 +1,4 @@
-"""How far a player is from perfect play on a board that is solved: exactly, or by judged games."""
+"""How far a player is from perfect play on a solved board: exactly, or by judged games."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from lab2048.solver.problem import ON_THE_FLY
 from lab2048.solver.table import Table
 
 LIKELY = 1e-7
-"""A board that fewer games come to is not compared: all of them together hardly count, and most
-boards are such."""
+"""Values are not compared on boards that a game reaches with a smaller probability: most boards are
+so rare, but together they hardly count."""
 EXACT_CELLS = 10
-"""Games on larger boards come to too many different boards to look at each of them."""
+"""On larger boards, games reach too many different boards to enumerate."""
 GAMES = 500
-"""Games that tell how strong a player is in the course of a training."""
+"""The number of judged games per measurement."""
 
 
 def exact_at_records(player: Player, boards: str) -> bool:
-    """Return whether every record of a training is measured exactly (`Learner.exact_records`)."""
+    """Return whether every record is measured exactly; `boards` is `Learner.exact_records`."""
     small = player.rules.cells <= ON_THE_FLY
     return (boards == "all" or (boards == "small" and small)) and has_known_chances(player)
 
 
 def exact_at_end(player: Player) -> bool:
-    """Return whether the exact value of a player can be told within minutes."""
+    """Return whether the exact value of a player can be computed within minutes."""
     return player.rules.cells <= EXACT_CELLS and has_known_chances(player)
 
 
 def has_known_chances(player: Player) -> bool:
-    """Return whether a player tells the chances of its moves: it draws nothing, or knows how."""
+    """Return whether the probabilities of a player's moves are known."""
     try:
         check_exact(player)
     except ValueError:
@@ -47,14 +47,14 @@ def has_known_chances(player: Player) -> bool:
 def exactly(player: Player, table: Table, threads: int | None = None) -> dict[str, Any]:
     """Return the exact mean score of a player, its regret, and the errors of its values.
 
-    Errors are of the value of the best move, if the player's values are expected scores. They are
-    compared with those of perfect play on the boards that games of the player come to and as often
-    as they do; those that are too rare to count are left out.
+    If the player's values are expected scores, that of its best move is compared with the value of
+    perfect play. Errors are averaged over the boards that its games reach, weighted by how often
+    they do; boards too rare to count are left out.
     """
     sums = np.zeros(3)
 
     def compare(layer: Layer) -> None:
-        """Add up errors, and how many there are."""
+        """Add up the weights of boards, and their weighted errors."""
         alive = layer.chances.any(axis=1) & (layer.masses >= LIKELY)
         states, masses = layer.states[alive], layer.masses[alive]
         if len(states) and player.points:
@@ -81,10 +81,10 @@ def exactly(player: Player, table: Table, threads: int | None = None) -> dict[st
 
 
 def by_games(player: Player, table: Table, threads: int | None = None) -> dict[str, Any]:
-    """Return how a player plays, by games whose moves are judged with a table.
+    """Return how well a player plays, by games whose moves are judged with a table.
 
-    The mean is what perfect play is worth, less what the moves of the games have lost: scores of
-    the same games differ far more by luck.
+    The mean is the value of perfect play minus the mean summed regret of the games. It varies far
+    less than their mean score, which depends on luck.
     """
     playing = play_games(player, iter(range(GAMES)), 0, threads)
     games = sorted(playing, key=lambda game: game.index)
@@ -101,7 +101,7 @@ def by_games(player: Player, table: Table, threads: int | None = None) -> dict[s
 
 
 def perfect_value(table: Table) -> float:
-    """Return what perfect play is worth from the start."""
+    """Return the value of perfect play from the start."""
     found = table.start_value["start"]
     assert found is not None
     return found

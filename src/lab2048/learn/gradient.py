@@ -1,7 +1,7 @@
-"""What neural networks have in common: where they run, how they take a step, what is stored.
+"""What all neural networks need: devices, input, gradient steps, and tensors to store.
 
-Torch is the `neural` extra. Only this module and those that build on it import it (`neural`, the
-networks and the learners), and they are imported when a network is needed.
+Torch is the `neural` extra. Only this module and those that build on it (`neural`, the networks
+and the learners) import it, and they are imported only when a network is needed.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from lab2048.learn.learner import DivergedError
 from lab2048.learn.network_files import Shapes, Tensors
 
 MODEL, ADAM = "model.", "adam."
-"""How the names of tensors begin that are the network, and that only training needs."""
+"""Prefixes of the names of tensors: the network's, and Adam's, which only training needs."""
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device of a name; `auto` is a GPU if there is one."""
+    """Return the device of a name; `auto` is a GPU if there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        # the last is what torch raises for a kind of device that it was built without
+        # torch raises the last one for a kind of device that it was built without
         why = str(error).strip().splitlines()[0][:100]
         raise ValueError(
-            f"there is no device {name[:40]!r} here, auto takes what there is: {why}"
+            f"there is no device {name[:40]!r} here, auto finds one that works: {why}"
         ) from None
     return device
 
 
 class Planes(nn.Module):
-    """From the ranks of cells to planes of zeros and ones."""
+    """From the ranks of cells to one-hot planes."""
 
     def __init__(self, rules: Rules) -> None:
         super().__init__()
@@ -50,24 +50,27 @@ class Planes(nn.Module):
         self.register_buffer("eye", torch.eye(planes(rules)), persistent=False)
 
     def forward(self, ranks: Tensor) -> Tensor:
-        """Of shape (boards, planes, rows, cols)."""
+        """Return planes of shape (boards, planes, rows, cols)."""
         found = F.embedding(ranks, self.get_buffer("eye"))
-        shape = (len(ranks), self.rows, self.cols, found.shape[-1])  # also of no boards
+        shape = (len(ranks), self.rows, self.cols, found.shape[-1])  # works for 0 boards too
         return found.view(shape).permute(0, 3, 1, 2)
 
 
 def parameters(model: nn.Module) -> int:
-    """How many numbers a network learns."""
+    """Return the number of trainable parameters."""
     return sum(each.numel() for each in model.parameters())
 
 
 def inputs(boards: Words, rules: Rules, device: torch.device) -> Tensor:
-    """Boards as a network is given them."""
+    """Return the input of a network for boards: their ranks, on the device."""
     return torch.from_numpy(ranks(boards, rules)).to(device)
 
 
 def asked(model: nn.Module, rules: Rules, device: torch.device) -> Callable[[Words], Any]:
-    """A network as players ask it: boards to arrays."""
+    """Return a function from boards to the network's outputs as arrays, for players.
+
+    It is the network itself that is asked, not a copy, and it is put into evaluation mode.
+    """
     model = model.to(device=device, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
 
     def ask(boards: Words) -> Any:
@@ -83,7 +86,7 @@ def asked(model: nn.Module, rules: Rules, device: torch.device) -> Callable[[Wor
 
 
 class NetworkWithAdam:
-    """A network, and the optimiser that teaches it; with `clip` no gradient is longer than that."""
+    """A network and its Adam optimiser; `clip` is the largest norm of a gradient."""
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class NetworkWithAdam:
         self.steps = 0
 
     def step(self, loss: Tensor, rate: float) -> None:
-        """Make a loss smaller; a `DivergedError` if it has become too large for that."""
+        """Take a gradient step; a `DivergedError` if the loss is infinite or NaN."""
         if not torch.isfinite(loss):
             raise DivergedError("the loss is not a number any more; a smaller `rate` may help")
         for group in self.optimizer.param_groups:
@@ -111,7 +114,7 @@ class NetworkWithAdam:
         self.steps += 1
 
     def tensors(self) -> Tensors:
-        """All that it takes to go on."""
+        """Return the weights and the state of Adam: all tensors needed to resume."""
         found = model_tensors(self.model)
         for name, parameter in self.model.named_parameters():
             state = self.optimizer.state.get(parameter, {})
@@ -121,7 +124,7 @@ class NetworkWithAdam:
         return found
 
     def load(self, tensors: Tensors, steps: int) -> None:
-        """Go on from what was stored."""
+        """Restore weights, the state of Adam and the number of steps."""
         load_model(self.model, tensors)
         self.steps = steps
         for name, parameter in self.model.named_parameters():
@@ -134,17 +137,17 @@ class NetworkWithAdam:
 
 
 def as_array(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """A copy of a tensor, which stays as it is when training goes on."""
+    """Return a copy of a tensor, which later steps do not change."""
     return np.array(tensor.detach().cpu().numpy(), order="C")
 
 
 def model_tensors(model: nn.Module) -> Tensors:
-    """The weights of a network by their names."""
+    """Return the weights of a network by name, with the prefix `MODEL`."""
     return {f"{MODEL}{name}": as_array(tensor) for name, tensor in model.state_dict().items()}
 
 
 def load_model(model: nn.Module, tensors: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Put stored weights into a network; a `ValueError` if they are those of another one."""
+    """Load stored weights into a network; a `ValueError` if they do not fit it."""
     found = {
         name.removeprefix(MODEL): torch.from_numpy(tensor.copy())
         for name, tensor in tensors.items()
@@ -157,9 +160,9 @@ def load_model(model: nn.Module, tensors: Mapping[str, np.ndarray[Any, Any]]) ->
 
 
 def check_model(build: Callable[[], nn.Module], shapes: Shapes) -> None:
-    """A `ValueError` unless the tensors of a file, by their shapes, fit the network.
+    """Raise a `ValueError` unless the tensors of a file have the shapes of the network.
 
-    The network is only sketched for that: on the device `meta` tensors take no memory.
+    The network is built on the device `meta`, where tensors take no memory.
     """
     with torch.device("meta"):
         wanted = {name: tuple(each.shape) for name, each in build().state_dict().items()}
@@ -174,10 +177,10 @@ def check_model(build: Callable[[], nn.Module], shapes: Shapes) -> None:
 
 
 def soft_loss(found: Tensor, wanted: Tensor) -> Tensor:
-    """The cross-entropy of soft shares of moves, plus half of what is lost on average.
+    """Cross-entropy with soft shares of moves, plus half the expected loss of the policy.
 
-    Soft shares fall as exp(-lost), and none but illegal moves are without, whose logits in `found`
-    are the least: so the shares tell what is lost.
+    The share of a move is proportional to exp(-lost), so `lost` follows from the shares. Only
+    illegal moves have a share of 0; their logits in `found` have to be masked by the caller.
     """
     lost = (wanted.amax(1, keepdim=True) / wanted.where(wanted > 0, torch.inf)).log()
     expected = (found.softmax(1) * lost.clamp(min=0)).sum(1).mean()

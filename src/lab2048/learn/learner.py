@@ -1,10 +1,10 @@
-"""What a learner is: the part of a training that an algorithm has to write.
+"""The base class of learners: what a learning algorithm has to define.
 
-The trainer (`trainer`) owns everything that all trainings have in common: how long they last,
-their checkpoints and logs, what happens on Ctrl-C, resuming, several runs, and the comparison with
-perfect play. An algorithm is a dataclass of settings (`LearnerSettings`) and a class derived from
-`Learner` with five things: its state when it begins, one small step, a summary of the last steps,
-the tensors that it takes to go on, and a player. docs/learning.md has a whole one in thirty lines.
+The trainer (`trainer`) does everything that all algorithms have in common: goals, checkpoints,
+logs, Ctrl-C, resuming, several runs, and the comparison with perfect play. An algorithm is a
+dataclass of settings (`LearnerSettings`) and a class derived from `Learner` with five things: its
+initial state, one small step, a summary of the last steps, the tensors needed to resume, and a
+player. docs/learning.md has a complete example in thirty lines.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ if TYPE_CHECKING:
     from lab2048.solver.table import Table
 
 GAME = "game."
-"""How the names of tensors begin that are positions and games; only training needs them."""
+"""Prefix of the names of tensors that hold positions and games; only training needs them."""
 ROUNDING = 1e-12
-"""Shares that differ by less are equal."""
+"""Shares that differ by less count as equal."""
 PARTS = 20
-"""Records of a training whose settings do not say how many there are."""
+"""The number of records per run if its settings have no `parts`."""
 
 S = TypeVar("S", bound=LearnerSettings)
 
 
 class DivergedError(ValueError):
-    """What is learnt has grown beyond all bounds, or is no number any more."""
+    """Training has diverged: values or weights are huge, infinite or NaN."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """How long a training lasts: for a number of what its learner counts, or of seconds.
+    """How long to train: limits on what the learner counts, or on seconds.
 
-    If there are several limits, it ends with the first that is reached.
+    A run ends when the first of its limits is reached; it has at least one.
     """
 
     count: int | None = None
-    """Of what the settings call `counted`."""
+    """The limit on what the settings call `counted`."""
     seconds: float | None = None
     measured: bool = False
-    """Whether every record is measured against a table, so that there had better be fewer."""
+    """Whether every record is measured against a table, which is a reason to have fewer records."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Of what else the learner counts, such as moves."""
+    """Limits on what else the learner counts, such as moves."""
 
     def share(self, learner: Learner[Any], **now: float) -> float:
-        """Return how much of it is done; `now` are counts in the middle of a step."""
+        """Return the share of the goal that is reached; `now` has counts from within a step."""
         shares = [] if self.seconds is None else [learner.seconds / self.seconds]
         limits = dict(self.counts)
         if self.count is not None:
@@ -68,10 +68,10 @@ class Goal:
 
 
 class Learner(ABC, Generic[S]):
-    """A training of one algorithm: what it has learnt, and how to learn more.
+    """A training run of one algorithm: what it has learnt so far, and how it learns more.
 
-    A step adds to `done`. The time that a step takes is added to `seconds`, unless the step has
-    done so itself, which one does that leaves out compiling. The constructor takes the settings and
+    A step adds to `done`. The trainer adds the duration of a step to `seconds`, unless the step has
+    done so itself, for instance to leave out compilation. The constructor takes the settings and
     a number of threads.
 
     >>> from lab2048 import Rules, player
@@ -93,93 +93,94 @@ class Learner(ABC, Generic[S]):
 
     settings_class: ClassVar[type[LearnerSettings]]
     kind: ClassVar[str] = ""
-    """The name that it is registered under; its networks play as KIND:NAME."""
+    """The name under which it is registered; its networks play as KIND:NAME."""
     needed: ClassVar[Mapping[str, type]] = {}
-    """Facts besides the settings without which what was stored is damaged, and their types."""
+    """Facts that every checkpoint has besides the settings, and their types."""
     same_threads: ClassVar[bool] = False
-    """Whether a training goes on only with as many threads as it was begun with."""
+    """Whether a run resumes only with the number of threads it began with (the fact `threads`)."""
     exact_records: ClassVar[str] = "small"
-    """On which boards records are measured exactly: `small` ones, `all` if its exact value is
-    cheap, or `none`. Elsewhere games are judged by the table, and there is an exact measurement at
+    """On which boards records are measured exactly: `small` ones, `all` if the exact value of the
+    player is cheap, or `none`. On others the table judges games, and the exact value is computed at
     the end only."""
     judged_as: ClassVar[str] = "judged"
-    """The name of judged games in a record."""
+    """The field of a record that has the results of judged games."""
 
     def __init__(self, settings: S, threads: int | None = None) -> None:
         self.settings = settings
         self.threads = checked_threads(threads)
         self.measuring = threads
-        """The threads that measure against a table; None for all cores."""
+        """The number of threads that measure against a table; None for all cores."""
         self.done = 0
-        """How many games, moves, epochs or steps there were: `LearnerSettings.counted`."""
+        """The number of games, moves, epochs or steps so far: of `LearnerSettings.counted`."""
         self.seconds = 0.0
         """Time spent on learning."""
         self.stopped = False
-        """Set by a signal or another thread: the present step ends as soon as it can."""
+        """Set by a signal or another thread: the current step is to end as soon as it can."""
         self.on_progress: Callable[[float, str], object] = lambda share, what: None
         self.say: Callable[[str], object] = lambda text: None
-        """Tells the user something in a line."""
+        """Show the user a line of text."""
         self._told = 0.0
 
-    # -- what an algorithm writes ----------------------------------------------------------------
+    # -- what an algorithm defines ---------------------------------------------------------------
 
     @abstractmethod
     def step(self, goal: Goal) -> None:
-        """Learn a little: a second of work or so, since only between steps it is stopped or saved.
+        """Learn for about a second; a run is stopped and saved only between steps.
 
-        `goal.share(self)` says how much of the training is done, for what falls in its course.
+        `goal.share(self)` is the share of the training that is done, for schedules such as that of
+        a falling learning rate.
         """
 
     @abstractmethod
     def record(self) -> Record:
-        """Return a summary of the steps since the last one: numbers, `mean` or `loss` among them.
+        """Return a summary of the steps since the last record, with `mean` or `loss`.
 
-        Curves are drawn of these two, the mean score of games and a loss.
+        Curves show one of these two, the mean score of games or a loss.
         """
 
     @abstractmethod
     def tensors(self) -> Tensors:
-        """Return all that it takes to go on, beside the facts; copies, or what stays as it is."""
+        """Return the tensors that, with the facts, are needed to play and to resume."""
 
     @abstractmethod
     def player(self) -> Player:
-        """Return the player that is measured: what was learnt so far, without search."""
+        """Return the player that is measured: what has been learnt so far, without search."""
 
     @property
     def facts(self) -> Facts:
-        """All that is known about it, as JSON; a subclass adds what it takes to go on."""
+        """Metadata of the run, JSON-serialisable; a subclass adds what it needs to resume."""
         counted = self.settings.counted
         return {**self.settings.facts, counted: self.done, "seconds": self.seconds}
 
     def resume(self, facts: Facts, tensors: Tensors) -> None:
-        """Go on from what was stored; a subclass takes back its tensors."""
+        """Restore the state of a checkpoint; a subclass restores its tensors."""
         self.done, self.seconds = facts[self.settings.counted], facts["seconds"]
 
     @classmethod
     def player_of(cls, facts: Facts, tensors: Tensors) -> Player:
-        """Return the player of what was stored; a network that is packed plays by this.
+        """Return the player of a stored network; packed networks are played by it too.
 
-        A learner that stores more than its player needs has its own: this one makes the whole
-        learner. Tensors whose names begin with `GAME` are not there if the network was packed.
+        This one makes the whole learner; a learner that stores more than its player needs overrides
+        it. A packed network has no tensors whose names begin with `GAME`.
         """
         learner = cls(cls.settings_class.from_facts(facts), 1)  # type: ignore[arg-type]
         learner.resume(facts, tensors)
         return learner.player()
 
-    # -- what it may change ----------------------------------------------------------------------
+    # -- what an algorithm may override ----------------------------------------------------------
 
     def prepare(self) -> None:
-        """Load what a new or resumed training needs, such as data, before anything is resumed."""
+        """Load what a run needs, such as data; called before `resume`, and for new runs too."""
 
     def check_same(self, facts: Facts) -> None:
-        """Raise a `ValueError` unless what was stored can go on with what was loaded."""
+        """Raise a `ValueError` unless a checkpoint can resume with what `prepare` has loaded."""
 
     def start(self, goal: Goal) -> None:
-        """Begin or go on, towards a goal; called once before the first step."""
+        """Get ready to train towards a goal; called once, before the first step."""
         self._told = goal.share(self)
 
     def due(self, goal: Goal) -> bool:
-        """Return whether it is time for a record: `parts` of them in the course of a training."""
+        """Return whether it is time for a record; a run has about `parts`, spread evenly."""
         parts = getattr(self.settings, "parts", PARTS)
         share = goal.share(self)
         if self.stopped or share < min(1.0, self._told + 1 / parts) - ROUNDING:
@@ -188,7 +189,7 @@ class Learner(ABC, Generic[S]):
         return True
 
     def measure(self, table: Table) -> Record:
-        """Return how far its player is from perfect play, to be added to a record."""
+        """Return the distance of its player from perfect play, as fields of a record."""
         from lab2048.learn import distance
 
         player = self.player()
@@ -197,7 +198,7 @@ class Learner(ABC, Generic[S]):
         return {self.judged_as: distance.by_games(player, table, self.measuring)}
 
     def measure_at_end(self, table: Table) -> Facts | None:
-        """Return the exact distance of its player from perfect play; None if that is too much."""
+        """Return the exact distance of its player from perfect play; None if it is too costly."""
         from lab2048.learn import distance
 
         player = self.player()
@@ -206,34 +207,34 @@ class Learner(ABC, Generic[S]):
         return distance.exactly(player, table, self.measuring)
 
     def counts(self) -> dict[str, float]:
-        """Return how far it is in all that it counts, such as games and moves.
+        """Return all counts of its progress, such as games and moves.
 
-        The settings' `counted` is among them, and so are those of their `limits`.
+        They include the settings' `counted` and all of their `limits`.
         """
         return {self.settings.counted: self.done}
 
     @classmethod
     def check_measurable(cls, settings: LearnerSettings) -> None:
-        """Raise a `ValueError` if such a training cannot be measured against a table."""
+        """Raise a `ValueError` if a run with these settings cannot be measured by a table."""
 
     @property
     def room(self) -> int:
-        """The bytes that it may need on disk beside what is there, if that is worth a check."""
+        """Free bytes on disk that its checkpoint may need; 0 if that needs no check."""
         return 0
 
     def introduction(self) -> str:
-        """Say what is about to be trained."""
+        """Describe what is about to be trained, in a line."""
         settings = self.settings
         return f"{settings.rules.name}, {settings.describe(self.facts)}, seed {settings.seed}"
 
     @property
     def where(self) -> str:
-        """How far it is, in words."""
+        """Its progress in words."""
         return f"after {self.done:,} {self.settings.counted}"
 
     @classmethod
     def line(cls, record: Record) -> str:
-        """Return a record in a line."""
+        """Return a record as a line of text."""
         counted = cls.settings_class.counted
         told = [f"{record[counted]:>11,} {counted}"]
         numbers = {n: v for n, v in record.items() if isinstance(v, int | float) and n != counted}
@@ -244,17 +245,17 @@ class Learner(ABC, Generic[S]):
         return "  ".join(told)
 
     def summary(self) -> Facts:
-        """Return what else there is to tell at the end."""
+        """Return more results, which are reported at the end of a run."""
         return {}
 
     def report(self, share: float, what: str = "") -> None:
-        """Tell how far it is in the middle of a long step, or with `what` it does before."""
+        """Report progress, also within a long step; `what` names another task, such as loading."""
         self.on_progress(share, what)
 
     # -- files -----------------------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
-        """Write all that it takes to play and to go on; a `DivergedError` if that is no numbers."""
+        """Write a checkpoint; a `DivergedError` if a weight is infinite or NaN."""
         tensors = self.tensors()
         for name, tensor in tensors.items():
             if not name.startswith(GAME) and not np.isfinite(tensor).all():
@@ -267,7 +268,7 @@ class Learner(ABC, Generic[S]):
     def pack(
         cls, path: Path, file: Path, *, step: float | None = None, visits: int | None = None
     ) -> None:
-        """Write what it takes to play, without what only training needs or where its data was."""
+        """Write only what is needed to play, without the folders of training data."""
         if step is not None or visits is not None:
             raise ValueError("`step` and `visits` are for n-tuple networks")
         facts, tensors = read_tensors(path, cls.kind, {}, leave=TRAINING)
@@ -282,20 +283,20 @@ class Learner(ABC, Generic[S]):
 
     @classmethod
     def read_about(cls, path: Path) -> Facts:
-        """Read what is known about a training, without what it has learnt."""
+        """Read the metadata of a checkpoint, without its tensors."""
         return read_tensors(path, cls.kind, cls.facts_needed(), leave=("",))[0]
 
     @classmethod
     def read(cls, path: Path) -> tuple[Facts, Any]:
-        """Read all that it takes to go on; `resume` is given both."""
+        """Read a checkpoint: the arguments of `resume`."""
         return read_tensors(path, cls.kind, cls.facts_needed())
 
     @classmethod
     def read_to_play(cls, path: Path) -> tuple[Facts, Any]:
-        """Read what it takes to play; `player_of` is given both."""
+        """Read what is needed to play: the arguments of `player_of`."""
         return cls.read(path)
 
     @classmethod
     def facts_needed(cls) -> dict[str, type]:
-        """Return the facts that every file has; `from_facts` of the settings checks the rest."""
+        """Return the facts that every file has, by type; `from_facts` checks the settings."""
         return {"board": str, "p4": float, "seconds": float, **cls.needed}

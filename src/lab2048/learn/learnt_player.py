@@ -1,6 +1,6 @@
-"""A player for every learner that has none of its own: `NAME:NETWORK` plays what was trained.
+"""A player for every learner without one of its own: `NAME:NETWORK` plays a trained network.
 
-`getattr` of this module with the name of a learner is the class of its player.
+The attribute of this module with the name of a learner is the class of its player.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lab2048.players.player import Moves, Player, option
 
 @dataclass(frozen=True, eq=False)
 class LearntPlayer(Player):
-    """Plays as the player of a learner that has learnt what is in a file."""
+    """Plays as the player that a learner makes of a network file."""
 
     network: str = option("", "the name of a network that was trained", kind="name")
     inner: Player = field(init=False, repr=False)
@@ -80,7 +80,7 @@ class LearntPlayer(Player):
 
 @lru_cache(maxsize=8)
 def _loaded(file: NetworkFile, kind: str) -> Player:
-    """Return the player of a file, kept as long as the file does not change."""
+    """Return the player of a file, cached until the file changes."""
     cls = find_learner(kind).load()
     facts, tensors = cls.read_to_play(file.path)
     with damage_told(file.path):
@@ -92,7 +92,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_") or not is_learner(name):
         raise AttributeError(f"there is no learner {name!r}")
     about = f"what {kind_of_network(name).partition(' ')[2]} has learnt"
-    meaning = "as its learner says"
+    meaning = "values as its learner defines them"
     made = type(name, (LearntPlayer,), {"name": name, "about": about, "meaning": meaning})
     globals()[name] = made
     return made

@@ -1,7 +1,7 @@
-"""Networks on disk: safetensors files with all about a network in their metadata.
+"""Networks on disk: safetensors files, with a description of the network in their metadata.
 
-Every network that is trained has a folder of its own, by its name; the package brings some too.
-Metadata and tensors have checksums: what is damaged is told, not played.
+Every trained network has a folder named after it; some networks come with the package. Metadata
+and tensors have checksums, so that a damaged file is reported, not played.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ FORMAT = 1
 SUFFIX = ".safetensors"
 FILE = f"weights{SUFFIX}"
 KEY, CRC = "lab2048", "crc32"
-"""What is known about a network is in the file's metadata under these names: JSON, its checksum."""
+"""Keys of a file's metadata: the facts about the network as JSON, and the CRC-32 of that text."""
 TRAINING = ("adam.", "game.")
-"""How the names of tensors begin that only training needs."""
+"""Prefixes of the names of tensors that only training needs."""
 
 Tensors = dict[str, NDArray[Any]]
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
@@ -40,19 +40,19 @@ Shapes = dict[str, tuple[str, tuple[int, ...]]]
 
 
 def networks_folder() -> Path:
-    """The folder of all networks that were trained."""
+    """Return the folder of all trained networks."""
     return home() / "networks"
 
 
 def network_folder(name: str) -> Path:
-    """The folder of a network that was trained, by its name."""
+    """Return the folder of a trained network by its name."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}", name) or name.endswith(SUFFIX):
         raise ValueError(f"a network's name is of letters, digits and . _ + -, not {name[:40]!r}")
     return networks_folder() / name
 
 
 def find_network(name: str, kind: str, board: str) -> Path:
-    """The file of a network: of the one that was trained under a name, or the package's own."""
+    """Return the file of a network by path or name, or the package's own if `name` is empty."""
     if name:
         path = Path(name) if name.endswith(SUFFIX) else network_folder(name) / FILE
         if not path.exists():
@@ -71,28 +71,28 @@ def find_network(name: str, kind: str, board: str) -> Path:
 
 
 class NetworkFile(NamedTuple):
-    """The file of a network, and what is different once it has changed."""
+    """The file of a network, and its modification time and inode, which tell when it changes."""
 
     path: Path
     changed: tuple[int, int]
 
 
 def network_file(name: str, kind: str, rules: Rules) -> NetworkFile:
-    """The file of a network as it is now; see `find_network`."""
+    """Return the file of a network (`find_network`) in its current version."""
     path = find_network(name, kind, rules.name)
     found = path.stat()
     return NetworkFile(path.resolve(), (found.st_mtime_ns, found.st_ino))
 
 
 def check_board(name: str, facts: Facts, rules: Rules) -> None:
-    """A `PlayerError` if a network is for another board."""
+    """Raise a `PlayerError` if a network is for another board."""
     board = facts.get("board")
     if board != rules.name:
         raise PlayerError(f"the network {name} is for {board}, the board is {rules.name}")
 
 
 def write_tensors(path: Path, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> None:
-    """Write a network, all of it or nothing, with all about it as metadata."""
+    """Write a network atomically, with the facts about it as metadata."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
@@ -103,9 +103,9 @@ def write_tensors(path: Path, kind: str, facts: Mapping[str, Any], tensors: Tens
         mode = temporary.stat().st_mode
         try:
             save_file(tensors, temporary, metadata={KEY: text, CRC: str(zlib.crc32(text.encode()))})
-        except SafetensorError as error:  # which is what it makes of a full disk
+        except SafetensorError as error:  # raised for a full disk, too
             raise OSError(errno.EIO, str(error), str(path)) from error
-        temporary.chmod(mode)  # safetensors lets nobody else read it
+        temporary.chmod(mode)  # safetensors makes it readable for the owner only
 
 
 def read_tensors(
@@ -115,10 +115,10 @@ def read_tensors(
     leave: Collection[str] = (),
     check: Callable[[Facts, Shapes], object] = lambda facts, shapes: None,
 ) -> tuple[Facts, Tensors]:
-    """What is known about a network of a kind, with facts of these types, and its tensors.
+    """Read the facts and the tensors of a network of a kind; it must have the `needed` facts.
 
-    Tensors whose names begin with one of `leave` are not read. `check` is called before any is:
-    it raises an error if they are not what the facts promise.
+    Tensors whose names begin with one of `leave` are not read. `check` is called before any tensor
+    is read, and raises an error if their types or shapes contradict the facts.
     """
     with _opened(path) as file:
         facts = _facts(path, file.metadata() or {})
@@ -139,17 +139,17 @@ def read_tensors(
 
 
 def read_facts(path: Path) -> Facts:
-    """What is known about a network of any kind, without its weights."""
+    """Read the facts about a network of any kind, without its weights."""
     with _opened(path) as file:
         return _facts(path, file.metadata() or {})
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """An open safetensors file; a `ValueError` if it is none."""
+    """Open a safetensors file; a `ValueError` if it is damaged or of another format."""
     from safetensors import SafetensorError, safe_open
 
-    path.open("rb").close()  # for what is wrong with that, in words
+    path.open("rb").close()  # raises an OSError that names the file
     try:
         with safe_open(path, "numpy") as file:
             yield file
@@ -159,7 +159,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def damage_told(what: object) -> Iterator[None]:
-    """Let what goes wrong with odd facts and tensors be a `ValueError` that names the file."""
+    """Turn errors that unexpected facts or tensors cause into a `ValueError` that names it."""
     try:
         yield
     except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
@@ -171,11 +171,11 @@ def damage_told(what: object) -> Iterator[None]:
 
 
 class TooLargeError(ValueError):
-    """Something that does not fit into memory."""
+    """Something does not fit into memory."""
 
 
 def check_memory(needed: int, what: str) -> None:
-    """A `TooLargeError` if something takes more memory than there is on this machine."""
+    """Raise a `TooLargeError` if something needs more memory than this machine has."""
     try:
         there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # Windows does not tell
@@ -185,7 +185,7 @@ def check_memory(needed: int, what: str) -> None:
 
 
 def _facts(path: Path, metadata: dict[str, str]) -> Facts:
-    """What is known about a network, from the metadata of its file."""
+    """Return the facts about a network from the metadata of its file."""
     text = metadata.get(KEY, "null")
     facts = json.loads(text)
     if not isinstance(facts, dict) or not is_learner(facts.get("kind")):

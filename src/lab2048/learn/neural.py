@@ -1,7 +1,7 @@
-"""What learners with a neural network have in common: where it runs, how it is stored and asked.
+"""The base class of learners with a neural network: its device, its storage and its player.
 
 Such a learner has settings derived from `NeuralSettings`, which build the network, and takes its
-steps with `net`. Torch is imported by this module (see `gradient`).
+gradient steps with `net`. This module imports torch (see `gradient`).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ N = TypeVar("N", bound=NeuralSettings)
 
 
 class NeuralLearner(Learner[N]):
-    """A learner whose player asks a neural network, which Adam teaches.
+    """A learner with a neural network, which is trained by Adam.
 
-    With `clip` no gradient is longer than that.
+    `decay` is the weight decay, `clip` the largest norm of a gradient.
     """
 
     needed: ClassVar = {"updates": int}
@@ -55,44 +55,48 @@ class NeuralLearner(Learner[N]):
 
     @property
     def size(self) -> int:
-        """How many numbers it learns."""
+        """The number of trainable parameters."""
         return parameters(self.net.model)
 
-    # -- asked -----------------------------------------------------------------------------------
+    # -- in play ---------------------------------------------------------------------------------
 
     @classmethod
     def in_play(cls, model: Any) -> nn.Module:
-        """Return a network as it is asked in play, which may be a faster copy."""
+        """Return the network to use in play; a subclass may return a faster copy."""
         found: nn.Module = model
         return found
 
     def network(self) -> Callable[[Words], Any]:
-        """Return the network as it is now, as players ask it: boards to arrays."""
+        """Return a function from boards to the network's outputs as arrays, for players.
+
+        Unless `in_play` copies the network, it is put into evaluation mode, and the outputs change
+        as training goes on.
+        """
         return asked(self.in_play(self.net.model), self.settings.rules, self.net.device)
 
     @classmethod
     def stored_network(
         cls, settings: NeuralSettings, tensors: Tensors, device: str = "auto"
     ) -> Callable[[Words], Any]:
-        """Return a network that was stored, as players ask it."""
+        """Return a stored network as a function from boards to outputs as arrays."""
         model = settings.build()
         load_model(model, tensors)
         return asked(cls.in_play(model), settings.rules, pick_device(device))
 
     @classmethod
     def asking(cls, ask: Callable[[Words], Any], facts: Facts) -> Player:
-        """Return the player that asks a network; a subclass has one if that says no four values."""
+        """Return the player of a network; overridden unless its output is four values per board."""
         from lab2048.learn.neural_players import BestOutput, Loaded
 
         return BestOutput(Rules.parse(facts["board"], facts["p4"]), given=Loaded(ask, facts))
 
     def player(self) -> Player:
-        """Return the player that asks the network as it is now."""
+        """Return the player of the network (`network`)."""
         return self.asking(self.network(), self.facts)
 
     @classmethod
     def player_of(cls, facts: Facts, tensors: Tensors) -> Player:
-        """Return the player of what was stored, without what only training needs."""
+        """Return the player of a stored network, which needs no tensors for training."""
         settings: Any = cls.settings_class.from_facts(facts)
         return cls.asking(cls.stored_network(settings, tensors), facts)
 
@@ -100,31 +104,31 @@ class NeuralLearner(Learner[N]):
 
     @property
     def facts(self) -> Facts:
-        """All that is known about it; a subclass adds what it takes to go on."""
+        """Metadata of the run; a subclass adds what it needs to resume."""
         return {**super().facts, "updates": self.net.steps}
 
     def tensors(self) -> Tensors:
-        """Return the network and what Adam knows; a subclass adds what it takes to go on."""
+        """Return the weights and the state of Adam; a subclass adds what it needs to resume."""
         return self.net.tensors()
 
     def resume(self, facts: Facts, tensors: Tensors) -> None:
-        """Go on from what was stored."""
+        """Restore the state of a checkpoint."""
         super().resume(facts, tensors)
         self.net.load(tensors, facts["updates"])
 
     @classmethod
     def check_stored(cls, facts: Facts, shapes: Shapes) -> None:
-        """Raise a `ValueError` unless the weights in a file fit the settings that it tells."""
+        """Raise a `ValueError` unless the weights in a file fit the settings in its facts."""
         settings: Any = cls.settings_class.from_facts(facts)
         check_model(settings.build, shapes)
 
     @classmethod
     def read(cls, path: Path) -> tuple[Facts, Tensors]:
-        """Read all that it takes to go on."""
+        """Read a checkpoint."""
         return read_tensors(path, cls.kind, cls.facts_needed(), check=cls.check_stored)
 
     @classmethod
     def read_to_play(cls, path: Path) -> tuple[Facts, Tensors]:
-        """Read what it takes to play, without what only training needs."""
+        """Read what is needed to play, without tensors that only training needs."""
         needed = cls.facts_needed()
         return read_tensors(path, cls.kind, needed, leave=TRAINING, check=cls.check_stored)

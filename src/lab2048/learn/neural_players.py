@@ -1,5 +1,4 @@
-"""The players that ask neural networks: `supervised` by the vote of a board's images, `zero` by
-a tree search.
+"""The players with neural networks: `supervised` by the vote of images, `zero` by tree search.
 
 Torch is imported when the first of them is made.
 """
@@ -30,24 +29,24 @@ if TYPE_CHECKING:
 BACKUPS = ("best", "mean")
 AS_TRAINED = "as in training if not given"
 TOGETHER = 512
-"""Boards that are played with at a time, where there are so many games."""
+"""The number of games played side by side, if there are that many."""
 ASKED = 4096
-"""Boards that a network is asked about at a time, at most."""
+"""The largest batch for a network."""
 NODES = 1 << 18
-"""Room in all trees of a thread, at most: 2 KB each on 4x4."""
+"""The largest number of nodes in all trees of a thread: each takes 2 KB on 4x4."""
 
 
 class Loaded(NamedTuple):
-    """A network that is ready to be asked."""
+    """A network ready for use, and the facts about it."""
 
     ask: Any
-    """Boards to what the network says about them."""
+    """From boards to the network's outputs as arrays."""
     facts: Facts
 
 
 @lru_cache(maxsize=8)
 def _loaded(file: NetworkFile, kind: str, device: str) -> Loaded:
-    """A network from a file, kept as long as the file does not change."""
+    """Load a network from a file; it is cached until the file changes."""
     learner = find_learner(kind).load()
     facts, tensors = learner.read_to_play(file.path)
     settings = learner.settings_class.from_facts(facts)
@@ -59,10 +58,10 @@ class Neural(Player):
     """A player with a neural network."""
 
     network: str = option("", "the name of a network that was trained", kind="name")
-    device: str = option("auto", "where the network runs: cpu, cuda, or what there is")
+    device: str = option("auto", "where the network runs: cpu, cuda, or auto (a GPU if any)")
 
     given: Loaded | None = field(default=None, repr=False)
-    """A network that is not in a file; it has no name then."""
+    """A network that takes the place of a file; `network` is not used then."""
     loaded: Loaded = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +83,7 @@ class Neural(Player):
         return TOGETHER
 
     def ask(self, boards: Words) -> Any:
-        """What the network says; a thread of many takes one core."""
+        """Return the network's outputs; outside the main thread torch uses one core per thread."""
         import torch
 
         if threading.current_thread() is not threading.main_thread():
@@ -99,9 +98,9 @@ class Neural(Player):
 
 @dataclass(frozen=True, eq=False)
 class BestOutput(Neural):
-    """The legal move with the largest of the four numbers that a network has for a board.
+    """The legal move with the largest of the network's four outputs.
 
-    It is inside the players of learners that have none of their own (`learnt_player`).
+    Neural learners without a player of their own play as this (`learnt_player`).
     """
 
     name = "best-output"
@@ -118,10 +117,10 @@ class BestOutput(Neural):
 
 @kernel("void(float32[:, :, ::1], boolean[:, ::1], float64[:, ::1])")
 def count_votes(outputs: Singles, legal: Flags, out: Floats) -> None:
-    """Write the votes of the images for each move, whose outputs are in rows of images.
+    """Write the votes of images for each move; `outputs` are by board, image and direction.
 
-    Each image votes for the legal move with its largest output. Tenths tell the order of the sums
-    of outputs: 3 of the largest, 0 of the least.
+    Each image votes for the legal move with its largest output. Tenths rank the moves by the sums
+    of their outputs: 3 for the largest of four, 0 for the least.
     """
     sums = np.empty(4)
     for i in range(len(outputs)):
@@ -150,7 +149,7 @@ def count_votes(outputs: Singles, legal: Flags, out: Floats) -> None:
 class Supervised(Neural):
     """The move that most images of the board vote for."""
 
-    vote: str = option("on", "all images of a board vote; off: it as it is", choices=("on", "off"))
+    vote: str = option("on", "all images of a board vote; off: only itself", choices=("on", "off"))
 
     name = "supervised"
     about = "the vote of a network that has learnt the moves of a strong player"
@@ -158,7 +157,7 @@ class Supervised(Neural):
 
     @property
     def one_image(self) -> bool:
-        """Whether the network knows upright boards only: then there is one to be asked about."""
+        """Whether the network was trained on upright boards only: then it sees one image."""
         return bool(self.loaded.facts.get("images") == "upright")
 
     @property
@@ -187,14 +186,14 @@ class Zero(Neural):
     """The move with the most visits of a tree search with the network."""
 
     simulations: int = option(
-        100, "ways down the tree, for each move; 0: the network's own choice", low=0, high=1_000_000
+        100, "tree descents per move; 0: the network's policy, no search", low=0, high=1_000_000
     )
     c1: float | None = option(None, f"how much to explore; {AS_TRAINED}", low=0, high=1000)
     c2: float | None = option(
         None, f"visits after which exploring grows, inf: never; {AS_TRAINED}", low=1
     )
     backup: str | None = option(
-        None, f"a state is worth its best move, or the mean; {AS_TRAINED}", choices=BACKUPS
+        None, f"a state's value: its best move's, or the mean; {AS_TRAINED}", choices=BACKUPS
     )
 
     name = "zero"
@@ -216,7 +215,7 @@ class Zero(Neural):
 
     @property
     def search_settings(self) -> dict[str, Any]:
-        """How the tree is searched: as in training, but for what was asked for."""
+        """The settings of the search: those of training unless options override them."""
         trained = self.loaded.facts
         c2 = math.inf if trained["c2"] is None else trained["c2"]  # JSON has no infinity
         return {
@@ -244,7 +243,7 @@ class Zero(Neural):
         return visits
 
     def policy(self, boards: Words) -> Floats:
-        """The chance that the network gives to each legal move."""
+        """Return the network's probability of each legal move; NaN for illegal ones."""
         turned, which = upright(boards, self.rules)
         logits = np.take_along_axis(self.ask(turned)[0], ON_IMAGE[which], axis=1).astype(float)
         logits[~legal_moves(boards, self.rules)] = -np.inf
@@ -255,7 +254,7 @@ class Zero(Neural):
         return out
 
     def _searches(self, boards: int) -> Searches:
-        """The trees of this thread, enough for so many boards."""
+        """Return the trees of this thread, at least as many as boards."""
         from lab2048.learn.batched_search import Searches
 
         found: Searches | None = getattr(self._own, "searches", None)
@@ -269,5 +268,5 @@ class Zero(Neural):
 
 
 def _parts(array: Words, size: int) -> list[Words]:
-    """An array in pieces of a size."""
+    """Split an array into parts of a size; the last may be smaller."""
     return [array[begin : begin + size] for begin in range(0, len(array), size)]

@@ -1,4 +1,4 @@
-"""What the settings of all neural networks have in common: the device, and the first weights."""
+"""The settings that all neural learners share: the device, and the initial weights."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NeuralSettings(LearnerSettings):
-    """What the training of a neural network depends on. A learner adds its fields to these."""
+    """The settings of a neural learner, which adds its own fields."""
 
     _: KW_ONLY
-    device: str = setting("auto", "cpu, cuda, or auto for what there is", stored=False)
+    device: str = setting("auto", "cpu, cuda, or auto for a GPU if there is one", stored=False)
 
     def new_network(self) -> nn.Module:
-        """Return a network with weights as torch draws them; a subclass has one."""
+        """Return a new torch module; a subclass defines it."""
         raise NotImplementedError
 
     def build(self) -> Any:
-        """Return a new network, with weights that the seed decides."""
+        """Return a new network with weights determined by the seed."""
         import torch
 
         with torch.random.fork_rng(devices=[]):

@@ -1,8 +1,8 @@
-"""Learners by name: what trains players, and where each of them is.
+"""The registry of learners: what trains players, by name.
 
-A built-in learner takes one entry here, another distribution's an entry point in the group
-`lab2048.learners` (its name, and the class), one of a script a call of `register_learner`. Classes
-are imported when they are needed, so that listing them loads neither Numba nor torch.
+A built-in learner has an entry here, one of another distribution an entry point in the group
+`lab2048.learners` (its name, and the class); a script calls `register_learner`. Classes are
+imported when they are needed, so that listing learners loads neither Numba nor torch.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 
 GROUP = "lab2048.learners"
 LearnerClass = type[Any]
-"""A class derived from `learner.Learner`, which cannot be named here: it knows this registry."""
+"""A class derived from `learner.Learner`, whose module imports this one."""
 PLAYER = "lab2048.learn.learnt_player"
-"""The module that has a player for every learner without one of its own."""
+"""The module with a player for every learner without one of its own."""
 
 
 @dataclass(frozen=True)
 class LearnerEntry:
-    """A learner in the registry: where its classes are, and what is said about it."""
+    """A learner in the registry: where its classes are, and how it is described."""
 
     name: str
     learner: str | LearnerClass
     """The class, or where it is: `module:Class`."""
     settings: str | type[LearnerSettings] = ""
-    """The class of its settings, or where it is, if that is a module that is quick to import."""
+    """The class of its settings, or where it is, if its module is quick to import."""
     about: str = ""
     """What it does, in a line: the help of its command."""
     what: str = ""
-    """What a network of it is called, such as `an n-tuple network`."""
+    """What its networks are called, such as `an n-tuple network`."""
     example: Mapping[str, int | str] = field(default_factory=dict)
-    """Options of a training that is worth while, beside the board; 1000 steps if there are none."""
+    """Options of a sensible example besides the board; if empty, its goal is 1000."""
     neural: bool = False
     """Whether it needs torch."""
     player: str = ""
@@ -51,20 +51,20 @@ class LearnerEntry:
     plot: str = "scores"
     """What its curve shows (`report.curves.PLOTS`)."""
     listed: bool = False
-    """Whether its JSON value is a list even of one training."""
+    """Whether its JSON output is a list even for one run."""
 
     def options(self) -> dict[str, int | str]:
         """Return the options of its example."""
         return {**self.example} or {self.load_settings().goal: 1000}
 
     def call(self) -> str:
-        """Return a call in Python that trains with it."""
+        """Return an example of a Python call that trains with it."""
         given = "".join(f", {name}={json.dumps(value)}" for name, value in self.options().items())
         board = self.load_settings().board
         return f'lab2048.train.{self.name}("{board}"{given}, out="NAME")'
 
     def command(self, board: str) -> str:
-        """Return a command that trains with it."""
+        """Return an example of a command that trains with it."""
         given = " ".join(f"--{name} {value}" for name, value in self.options().items())
         return f"lab2048 train {self.name} --board {board} {given} --out NAME"
 
@@ -83,9 +83,9 @@ class LearnerEntry:
 
 @cache
 def _of_kind(learner: LearnerClass, name: str) -> LearnerClass:
-    """Return a class of learner whose networks are of this kind.
+    """Return a learner class with this name as its `kind`.
 
-    One that is registered under a name that is not its own gets a class derived from it: the same
+    That is a derived class if the learner is registered under another name than its own: the same
     class may be registered under several names.
     """
     if learner.kind == name:
@@ -95,7 +95,7 @@ def _of_kind(learner: LearnerClass, name: str) -> LearnerClass:
 
 
 def check_torch() -> None:
-    """Raise an `ImportError` that says how to get torch, unless it is there."""
+    """Raise an `ImportError` that says how to install torch if it is missing."""
     try:
         import torch  # noqa: F401
     except ImportError:
@@ -103,7 +103,7 @@ def check_torch() -> None:
 
 
 def imported(where: Any) -> Any:
-    """Return a class, which may be given as `module:Class`."""
+    """Return a class that may be given as `module:Class`."""
     if not isinstance(where, str):
         return where
     module, _, attribute = where.partition(":")
@@ -112,7 +112,7 @@ def imported(where: Any) -> Any:
 
 _learners: dict[str, LearnerEntry] = {}
 _asked: list[bool] = []
-"""Whether other distributions were asked for theirs."""
+"""Not empty once the entry points of other distributions have been read."""
 
 
 def register_learner(
@@ -122,13 +122,13 @@ def register_learner(
     about: str = "",
     **more: Any,
 ) -> None:
-    """Make a learner known by a name.
+    """Register a learner under a name.
 
-    From then on `lab2048.train.NAME(...)` and, in the same process, `lab2048 train NAME` train with
-    it, and what was trained plays as `NAME:NETWORK`. `learner` is a class derived from `Learner`,
-    or where it is (`module:Class`); `about` says in a line what it does, else the first line of its
-    docstring. A learner of another distribution is found by its entry point in the group
-    `lab2048.learners`. The fields of `LearnerEntry` are more that can be said.
+    In this process, `lab2048.train.NAME(...)` and the command `lab2048 train NAME` then train with
+    it, and its networks play as `NAME:NETWORK`. `learner` is a class derived from `Learner`, or
+    where it is (`module:Class`); `about` says in a line what it does, by default the first line of
+    its docstring. Other keyword arguments are fields of `LearnerEntry`. Learners of other
+    distributions are found by their entry points in the group `lab2048.learners`.
 
     >>> import lab2048
     >>> class Idle(lab2048.Learner):
@@ -147,7 +147,7 @@ def register_learner(
     3
     """
     if not name.isidentifier() or name in _learners:
-        taken = "is there already" if name in _learners else "is no name"
+        taken = "is there already" if name in _learners else "is not a valid name"
         raise ValueError(f"the learner {name[:40]!r} {taken}")
     if not isinstance(learner, str):
         about = about or (learner.__doc__ or "").partition("\n")[0]
@@ -156,19 +156,19 @@ def register_learner(
 
 
 def learners() -> dict[str, LearnerEntry]:
-    """Return all learners by name, also those of other distributions."""
+    """Return all learners by name, including those of other distributions."""
     if not _asked:
         _asked.append(True)
         from importlib.metadata import entry_points
 
         for point in entry_points(group=GROUP):
             if point.name not in _learners:
-                register_learner(point.name, point.value, about=f"Train as {point.value} does.")
+                register_learner(point.name, point.value, about=f"Train with {point.value}.")
     return _learners
 
 
 def find_learner(name: str) -> LearnerEntry:
-    """Return the learner of a name, or a `ValueError` that names the nearest."""
+    """Return the learner of a name; a `ValueError` suggests the nearest name."""
     if name not in _learners and name not in learners():
         raise ValueError(f"there is no learner {name[:40]!r}; {nearest(name, _learners)}")
     return _learners[name]

@@ -1,4 +1,4 @@
-"""A replay buffer: the last of what was experienced, to be learnt from in a random order."""
+"""A replay buffer: the latest experiences, sampled at random."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from lab2048.learn.learner import GAME
 from lab2048.learn.network_files import Tensors
 
 Columns = Mapping[str, tuple[DTypeLike, tuple[int, ...]]]
-"""What is kept of each experience, by name: the type of the numbers, and the shape of one row."""
+"""The columns of a replay buffer: by name the dtype, and the shape of one row."""
 
 
 class Replay:
-    """The last `size` experiences, in a ring.
+    """A ring buffer of the last `size` experiences.
 
     >>> replay = Replay(3, {"boards": (np.uint64, ()), "values": (np.float32, (4,))})
     >>> replay.add({"boards": np.arange(5), "values": np.zeros((5, 4))})
@@ -31,7 +31,7 @@ class Replay:
         }
 
     def add(self, new: Mapping[str, NDArray[Any]]) -> None:
-        """Put rows in the place of the oldest."""
+        """Add rows; once the buffer is full, they replace the oldest."""
         places = (self.following + np.arange(len(next(iter(new.values()))))) % self.size
         for name, column in self._columns.items():
             column[places] = new[name]
@@ -39,16 +39,16 @@ class Replay:
         self.filled = min(self.size, self.filled + len(places))
 
     def sample(self, size: int, draw: np.random.Generator) -> dict[str, NDArray[Any]]:
-        """Return rows at random; one may come several times."""
+        """Return random rows, drawn with replacement."""
         places = draw.integers(0, self.filled, size)
         return {name: column[places] for name, column in self._columns.items()}
 
     def tensors(self) -> Tensors:
-        """Return the rows, as they are in the ring."""
+        """Return the filled rows, in the order of the ring."""
         return {f"{GAME}{name}": column[: self.filled] for name, column in self._columns.items()}
 
     def load(self, tensors: Tensors, following: int) -> None:
-        """Take rows that were stored; the next one goes to this place."""
+        """Restore stored rows; `following` is the place of the next row."""
         if not 0 <= following < self.size:
             raise ValueError(f"there is no place {following} among {self.size} positions")
         self.add({name: tensors[f"{GAME}{name}"] for name in self._columns})

@@ -1,10 +1,10 @@
 """The network of self-play: a residual tower with a head for the policy and one for values.
 
-A value is a number or, which is learnt faster, a distribution: how likely it is in each of
-many *bins*. What is right is then spread over the bins near it like a Gaussian, and the loss is the
-cross-entropy (Farebrother and others, "Stop regressing", 2024). Bins are of equal width in the root
-of points, so that small values are told apart, and reach from a little below 0, since returns
-without luck may be that, to the largest score of the board.
+A value is a number or, which is learnt faster, a distribution over many *bins*. The target is then
+spread over the bins near it like a Gaussian, and the loss is the cross-entropy (Farebrother and
+others, "Stop regressing", 2024). Bins have equal width in the square root of points, which gives
+small values a finer resolution. They reach from a little below 0, since returns without luck may be
+negative, to the largest score of the board.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from lab2048.learn.encoding import planes
 from lab2048.learn.gradient import Planes
 
 BELOW = 1 / 8
-"""How far bins reach below 0, in the root of points: a share of how far above."""
+"""How far bins reach below 0, in the root of points, as a share of how far they reach above."""
 SPREAD = 0.75
-"""The deviation of what is right, in bins."""
+"""The standard deviation of the Gaussian around a target, in bins."""
 UNLIKELY = 20.0
-"""How much smaller the logit of the last bin is at first."""
+"""How much the initial bias of the last bin's logit is lowered."""
 
 
 class Layer(nn.Module):
@@ -37,34 +37,34 @@ class Layer(nn.Module):
         self.norm: nn.Module = nn.BatchNorm2d(after)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of the same shape, but for the channels."""
+        """Return the same shape, except for the channels."""
         found: Tensor = self.norm(self.convolution(x))
         return found
 
 
 class Block(nn.Module):
-    """Two layers, and what went in added to what comes out."""
+    """A residual block of two layers."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.first, self.second = Layer(channels, channels), Layer(channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of the same shape."""
+        """Return the same shape."""
         return F.relu(x + self.second(F.relu(self.first(x))))
 
 
 class Numbers(nn.Module):
-    """Values that are numbers, as they come out."""
+    """Values that are plain numbers."""
 
     width = 1
 
     def forward(self, found: Tensor) -> Tensor:
-        """What the network says, as values."""
+        """Return the network's output as values."""
         return found[..., 0]
 
     def loss(self, found: Tensor, right: Tensor) -> Tensor:
-        """How wrong it is: the mean square."""
+        """Return the mean squared error."""
         return F.mse_loss(found[..., 0], right)
 
 
@@ -74,7 +74,7 @@ class Bins(nn.Module):
     def __init__(self, width: int, largest: float) -> None:
         super().__init__()
         self.width = width
-        # on the CPU even where the network itself is only sketched (`gradient.check_model`)
+        # on the CPU even if the network is built on `meta` (`gradient.check_model`)
         places = torch.linspace(-BELOW, 1.0, width + 1, dtype=torch.float64, device="cpu")
         edges = places * largest**0.5
         self.spread = SPREAD * float(edges[1] - edges[0])
@@ -83,28 +83,28 @@ class Bins(nn.Module):
         self.register_buffer("points", (roots * roots.abs()).float(), persistent=False)
 
     def forward(self, found: Tensor) -> Tensor:
-        """What the network says, as values: the means of its distributions."""
+        """Return the network's output as values: the means of its distributions."""
         return found.softmax(-1) @ self.get_buffer("points")
 
     def wanted(self, right: Tensor) -> Tensor:
-        """What is right, as distributions."""
+        """Return targets as distributions over the bins."""
         edges = self.get_buffer("edges")
         roots = (right.sign() * right.abs().sqrt()).clamp(float(edges[0]), float(edges[-1]))
         below: Tensor = torch.special.ndtr((edges - roots[:, None]) / self.spread)
         return (below[:, 1:] - below[:, :-1]) / (below[:, -1:] - below[:, :1])
 
     def loss(self, found: Tensor, right: Tensor) -> Tensor:
-        """How wrong it is: the cross-entropy."""
+        """Return the cross-entropy."""
         return F.cross_entropy(found, self.wanted(right))
 
 
 def largest_score(rules: Rules) -> float:
-    """The largest score of a board without spawned fours: a tile of each rank is on it."""
+    """Return a bound on the score: the board full, with a tile of each rank, if no 4 spawned."""
     return float(sum((rank - 1) << rank for rank in range(2, rules.cells + 2)))
 
 
 class Tower(nn.Module):
-    """A residual tower with two heads, each of a layer and a linear one."""
+    """A residual tower with two heads, each a convolutional and a linear layer."""
 
     def __init__(self, rules: Rules, channels: int, blocks: int, head: int, bins: int) -> None:
         super().__init__()
@@ -115,15 +115,17 @@ class Tower(nn.Module):
         self.policy, self.moves = Layer(channels, head), nn.Linear(head * rules.cells, 4)
         self.value = Layer(channels, head)
         self.worths = nn.Linear(head * rules.cells, 2 * self.values.width)
-        if isinstance(self.values, Bins):  # at first values are small, as games are short
+        if isinstance(self.values, Bins):  # start with small values, as games are short at first
             with torch.no_grad():
                 roots = self.values.get_buffer("points").abs().sqrt()
                 unlikely = (UNLIKELY * roots / roots.max()).repeat(2)
                 self.worths.bias.sub_(unlikely.to(self.worths.bias.device))
 
     def forward(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
-        """The logits of the moves; and what `values` understands: the worth of the board as a state
-        and as an afterstate."""
+        """Return the logits of the moves, and those of the values as a state and as an afterstate.
+
+        `values` turns the latter into values.
+        """
         x = F.relu(self.entry(self.planes(ranks)))
         for block in self.blocks:
             x = block(x)
@@ -133,20 +135,20 @@ class Tower(nn.Module):
 
 
 class Answers(nn.Module):
-    """A tower that says values."""
+    """A tower that returns values instead of the input of `values`."""
 
     def __init__(self, tower: Tower) -> None:
         super().__init__()
         self.tower = tower
 
     def forward(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
-        """The logits of the moves; and the values of the board, as a state and as an afterstate."""
+        """Return the logits of the moves, and the values as a state and as an afterstate."""
         logits, worths = self.tower(ranks)
         return logits, self.tower.values(worths)
 
 
 def frozen(model: Tower) -> nn.Module:
-    """A copy to ask and not to teach, with every normalisation merged into its convolution."""
+    """Return a copy for inference, with every normalisation merged into its convolution."""
     found = Answers(copy.deepcopy(model)).eval()
     for each in found.modules():
         if isinstance(each, Layer):

@@ -1,4 +1,4 @@
-"""What comes of a training: its log and its settings, as a table, a curve and a player."""
+"""The results of training runs: settings and log, as a table, a curve and a player."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainedRun(Tabular):
-    """A training that is over, or was stopped. Its rows are the records of its log.
+    """A training run that has finished or was stopped. Its rows are the records of its log.
 
     >>> import lab2048
     >>> run = lab2048.train.ntuple("2x2", episodes=20_000, out="one", against="2x2")
@@ -35,20 +35,20 @@ class TrainedRun(Tabular):
     """The folder of its weights, its log and what TensorBoard reads."""
     settings: LearnerSettings
     facts: Facts
-    """All that is known about it."""
+    """The metadata that is stored with its network."""
     log: list[Record]
     more: Facts
-    """What else the learner tells at the end."""
+    """More results of the learner (`Learner.summary`)."""
     perfect: float | None = None
-    """What perfect play is worth, if it was measured against a table."""
+    """The value of perfect play, if it was measured against a table."""
     finished: bool = True
     """Whether it has reached its goal."""
     counts: dict[str, float] = field(default_factory=dict)
-    """How far it is in all that its learner counts, such as games and moves."""
+    """All counts of its progress, such as games and moves (`Learner.counts`)."""
     exact: Facts | None = None
     """Its exact distance from perfect play at the end: `mean`, `regret`, `share` and more."""
     seconds_exact: float = 0.0
-    """Time spent on measuring in this call, which is no part of `seconds`."""
+    """Time spent on measuring in this call, which `seconds` does not include."""
 
     @property
     def seconds(self) -> float:
@@ -56,14 +56,14 @@ class TrainedRun(Tabular):
         return float(self.facts["seconds"])
 
     def player(self, **options: Any) -> Player:
-        """Return the player of what was trained, with options such as `simulations=100`."""
+        """Return the player of its network, with options such as `simulations=100`."""
         from lab2048.players.registry import make_player
 
         given = "".join(f",{name}={value}" for name, value in options.items())
         return make_player(f"{self.kind}:{self.name}{given}", self.settings.rules)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the name, all that is known, the exact measurement (or null), and the log."""
+        """Return the name, the metadata, the exact measurement (or null), the log and `more`."""
         moves = {"moves": self.counts["moves"]} if "moves" in self.counts else {}
         exact = {"seconds_exact": round(self.seconds_exact, 3), "exact": self.exact}
         return {"name": self.name, **self.facts, **moves, **exact, "log": self.log, **self.more}
@@ -75,7 +75,7 @@ class TrainedRun(Tabular):
 
 @dataclass(frozen=True)
 class TrainedRuns(Tabular, Sequence[TrainedRun]):
-    """Several trainings that differ in their seeds. Their rows are the points of their curve.
+    """Several runs that differ in their seeds. Their rows are the points of their curve.
 
     >>> import lab2048
     >>> runs = lab2048.train.ntuple("2x2", episodes=2000, block=1000, runs=3, out="several")
@@ -100,16 +100,16 @@ class TrainedRuns(Tabular, Sequence[TrainedRun]):
 
     @property
     def exact(self) -> bool:
-        """Whether its curve is of exact mean scores."""
+        """Whether the curve shows exact mean scores."""
         return self.measured == "exact"
 
     @property
     def measured(self) -> str:
-        """What its curve is of: `exact` mean scores, `judged` ones, or `""` for those of games."""
+        """What the curve shows: `exact` mean scores, `judged` ones, or `""` for training scores."""
         return measured([run.log for run in self.runs])
 
     def curve(self) -> list[Point]:
-        """Return the mean across the runs with half its 95% interval, where all have a record."""
+        """Return the mean across runs with half its 95% interval, where all have a record."""
         return curve([run.log for run in self.runs], self.runs[0].settings.counted)
 
     def as_json(self) -> list[dict[str, Any]]:
@@ -124,6 +124,6 @@ class TrainedRuns(Tabular, Sequence[TrainedRun]):
 
 
 def level(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows that all have the same keys; what a row does not have is None."""
+    """Return rows that all have the same keys; missing values are None."""
     names = dict.fromkeys(name for row in rows for name in row)
     return [{name: row.get(name) for name in names} for row in rows]

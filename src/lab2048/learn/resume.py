@@ -1,7 +1,7 @@
-"""Which training a name stands for: a new one, or one that goes on where it was.
+"""Plan a run: a new one, or one that resumes from its checkpoint.
 
-Nothing that was learnt is ever replaced: a name that is there needs `resume`, and then what was
-begun with other settings is refused by the option's name. How long it lasts may change.
+Trained networks are never overwritten: a name that exists needs `resume`, and then settings must be
+those the run began with; the error names the option that differs. Its length may change.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Make = Callable[[Any, int | None], Learner[Any]]
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """A training that the user asks for."""
+    """What the user asks to be trained."""
 
     given: Mapping[str, Any]
-    """Options by name: `board`, `p4` and settings; those that were not given are left out."""
+    """Options by name: `board`, `p4` and settings, without those that were not given."""
     out: str | None = None
-    """The name; the settings' own if None."""
+    """The name of the run; `default_name` of the settings if None."""
     resume: bool = False
     runs: int = 1
     threads: int | None = None
@@ -37,43 +37,44 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class Callbacks:
-    """What is called in the course of a training. In Python nothing is unless told otherwise."""
+    """Functions that are called during a run. By default they do nothing."""
 
     on_record: Callable[[Record], object] = lambda record: None
-    """Hears every record of the log; if it returns True, the training ends there in good order."""
+    """Called with every record of the log; if it returns True, the run is saved and ends."""
     progress: Callable[[float, str], object] = lambda share, what: None
-    """Hears how much is done, of the training or of what else is said."""
+    """Called with the share that is done, and the name of the run or of another task."""
     say: Callable[[str], object] = lambda text: None
-    """Hears what there is to say in a line."""
+    """Called with messages, each a line."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A training that is about to begin, or to go on."""
+    """A run that is about to start or to resume."""
 
     learner: type[Learner[Any]]
     name: str
     settings: LearnerSettings
     threads: int | None
     stamp: int | None
-    """When the file was written that it goes on from; None if it is new."""
+    """The modification time of the checkpoint to resume from; None for a new run."""
 
     @property
     def path(self) -> Path:
-        """The file of what is learnt."""
+        """The file of the checkpoint."""
         return network_folder(self.name) / FILE
 
     def begin(self, make: Make | None, hear: Callbacks) -> Learner[Any]:
-        """Return the learner, as it was stored if it goes on; nobody else may use its folder.
+        """Return the learner, restored from its checkpoint if the run resumes.
 
-        A file that has changed since the plan was made is noticed.
+        The caller holds the lock of the folder. It is a `ValueError` if the file has changed since
+        the plan was made.
         """
         if self.stamp is None:
             if self.path.exists():  # since the plan was made
                 raise there_already(self.name)
         elif self.path.stat().st_mtime_ns != self.stamp:
             raise ValueError(
-                f"{self.name} was trained by another command meanwhile; `resume=True` again"
+                f"{self.name} was trained by another command meanwhile; try `resume=True` again"
             )
         before = None if self.stamp is None else self.learner.read(self.path)
         learner: Learner[Any] = (make or self.learner)(self.settings, self.threads)
@@ -88,7 +89,7 @@ class Plan:
 
 
 def plan(entry: LearnerEntry, asked: TrainingRequest, run: int) -> Plan:
-    """Return what is to be done in one of several runs, or raise a `ValueError`.
+    """Return the plan of one of several runs, or raise a `ValueError`.
 
     Run `k` of several is called NAME-k, counted from 1, and has a seed that is larger by `k - 1`.
     """
@@ -103,7 +104,7 @@ def plan(entry: LearnerEntry, asked: TrainingRequest, run: int) -> Plan:
             raise there_already(name)
         return resumed(cls, settings_class, asked, run, name)
     first = network_folder(f"{out}-1") / FILE
-    if asked.resume and run > 0 and first.exists():  # stopped before it was begun
+    if asked.resume and run > 0 and first.exists():  # the command was stopped before this run began
         begun = resumed(cls, settings_class, asked, 0, f"{out}-1").settings
         settings = replace(begun, seed=begun.seed + run)
     elif asked.resume:
@@ -113,7 +114,7 @@ def plan(entry: LearnerEntry, asked: TrainingRequest, run: int) -> Plan:
 
 
 def check_names(kind: str, cls: type[LearnerSettings], given: Mapping[str, Any]) -> None:
-    """Raise a `ValueError` if a learner has no such settings."""
+    """Raise a `ValueError` if an option is not a setting of the learner."""
     known = {"board", "p4", *(each.name for each in option_fields(cls))}
     for name in given:
         if name not in known:
@@ -121,7 +122,7 @@ def check_names(kind: str, cls: type[LearnerSettings], given: Mapping[str, Any])
 
 
 def fresh(cls: type[LearnerSettings], given: Mapping[str, Any], run: int) -> LearnerSettings:
-    """Return the settings of a new training."""
+    """Return the settings of a new run."""
     usual = {each.name: each.default for each in fields(cls)}["seed"]
     return cls.from_options({**given, "seed": given.get("seed", usual) + run})
 
@@ -133,7 +134,7 @@ def resumed(
     run: int,
     name: str,
 ) -> Plan:
-    """Return how a training goes on; a `ValueError` if options contradict what was begun."""
+    """Return the plan to resume a run; a `ValueError` if options contradict its settings."""
     path = network_folder(name) / FILE
     stamp = path.stat().st_mtime_ns
     facts = cls.read_about(path)
@@ -150,7 +151,7 @@ def resumed(
 
 
 def there_already(name: str) -> ValueError:
-    """Return the error that a name is taken: nothing that was learnt is ever replaced."""
+    """Return the error that a name is taken: trained networks are never overwritten."""
     return ValueError(
-        f"there is a network {name} already: `resume=True` goes on with it, `out` has another name"
+        f"there is a network {name} already: `resume=True` goes on with it, `out` names another"
     )

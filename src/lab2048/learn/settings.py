@@ -1,9 +1,9 @@
 """The settings of a learner: a dataclass whose documented fields are its options.
 
-A field made with `setting` says once what it is, what it may be, and whether it may change when a
-training is resumed. The command `lab2048 train NAME`, the call `lab2048.train.NAME`, the check of
-ranges and the metadata of the weights all come from it. This module and those with the settings of
-the built-in learners import neither Numba nor torch, so that a shell can complete options at once.
+A field made with `setting` defines its help, its range, and whether it may change when a run is
+resumed, in one place: the command `lab2048 train NAME`, the call `lab2048.train.NAME`, validation
+and the metadata of the weights all derive from it. This module and those with the settings of the
+built-in learners import neither Numba nor torch, so that a shell completes options at once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from lab2048.game import P4, Rules
 from lab2048.game.notation import counted, short
 
 Facts = dict[str, Any]
-"""What is known about a training, as JSON has it."""
+"""Metadata of a training run, JSON-serialisable."""
 Field = dataclasses.Field
 
 SEEDS = (1 << 32) - 1
 """The largest seed."""
 LAST_RATE = 0.01
-"""What is left of a falling learning rate at the end of a training."""
+"""The last value of a falling learning rate, as a share of the first."""
 
 
 def setting(  # noqa: PLR0913
@@ -44,10 +44,10 @@ def setting(  # noqa: PLR0913
 ) -> Any:
     """Return a field of settings, which is an option of the learner.
 
-    `about` is its help, without the default, which is added. Numbers are from `low` to `high`,
-    texts one of `choices`. A number of things (`counts`) may be written as 200k. `kind` is the type
-    of a value where the default does not tell it. What `changes` may be given anew when a training
-    is resumed; what is not `stored` is no part of what was begun, such as the device it runs on.
+    `about` is its help; the default is added to it. Numbers lie between `low` and `high`, strings
+    are one of `choices`. A number of `counts`, such as moves, may be written as 200k. `kind` is the
+    type of a value if the default does not tell. A setting that `changes` may have another value
+    when a run is resumed, and so may one that is not `stored`, such as the device.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -67,24 +67,24 @@ def setting(  # noqa: PLR0913
 
 
 def option_fields(cls: type[LearnerSettings]) -> list[Field[Any]]:
-    """Return the fields that are options, in their order."""
+    """Return the fields that are options, in order of definition."""
     return [each for each in dataclasses.fields(cls) if "about" in each.metadata]
 
 
 def is_a_setting(cls: type[LearnerSettings]) -> bool:
-    """Return whether how long a training lasts is one of its settings."""
+    """Return whether the goal, which limits a run, is one of its settings."""
     return cls.goal in {each.name for each in option_fields(cls)}
 
 
 def limit_names(cls: type[LearnerSettings]) -> list[str]:
-    """Return the options that say how long a training lasts and are no settings."""
+    """Return the options that limit the length of a run and are not settings."""
     usual = [] if is_a_setting(cls) else [cls.goal]
     return [*usual, *cls.limits, "minutes"]
 
 
 @dataclass(frozen=True)
 class LearnerSettings:
-    """What a training depends on, besides how long it lasts. A learner adds its fields to these.
+    """What a run depends on, except for its length. A learner adds its own fields.
 
     >>> LearnerSettings(Rules(2, 2), seed=7).facts
     {'board': '2x2', 'p4': 0.1, 'seed': 7}
@@ -92,19 +92,19 @@ class LearnerSettings:
 
     rules: Rules
     _: KW_ONLY
-    seed: int = setting(1, "Seed of all that is drawn", metavar="N")
+    seed: int = setting(1, "Random seed", metavar="N")
 
     board: ClassVar[str] = "4x4"
-    """The board if none is asked for."""
+    """The default board."""
     threads_about: ClassVar[str] = "As many as cores if not given."
-    """The help of the number of threads."""
+    """The help of the option for the number of threads."""
     counted: ClassVar[str] = "steps"
-    """What is counted: the name of the number that grows from record to record."""
+    """What progress is counted in: the name of the count in records, which grows with each."""
     goal: ClassVar[str] = "steps"
-    """The option that says how many of them a training lasts for. It may also be a setting: then a
-    training lasts for that many unless another limit is asked for."""
+    """The option that limits that count. It may be a setting at the same time, which then limits a
+    run unless another limit is given."""
     limits: ClassVar[tuple[str, ...]] = ()
-    """Other options that limit a training, by a number of what else the learner counts."""
+    """Other options that limit a run, each by the name of another count of the learner."""
 
     def __post_init__(self) -> None:
         self._check_seed()
@@ -114,33 +114,33 @@ class LearnerSettings:
                 object.__setattr__(self, each.name, checked)
 
     def _check_seed(self) -> None:
-        """Raise a `ValueError` unless the seed is one."""
+        """Raise a `ValueError` unless the seed is valid."""
         if type(self.seed) is not int or not 0 <= self.seed <= SEEDS:
             raise ValueError(f"the seed of a training is a number from 0 to {SEEDS}")
 
     @classmethod
     def of(cls, rules: Rules, **given: Any) -> Self:
-        """Return the usual settings, some of them changed."""
+        """Return the default settings, with some of them changed."""
         return cls(rules, **given)
 
     @classmethod
     def from_options(cls, given: Mapping[str, Any]) -> Self:
-        """Return the settings that options ask for, `board` and `p4` among them."""
+        """Return the settings of options by name, which may include `board` and `p4`."""
         asked = dict(given)
         rules = Rules.parse(asked.pop("board", cls.board), asked.pop("p4", P4))
         return cls.of(rules, **asked)
 
     @property
     def facts(self) -> Facts:
-        """The settings as they are stored with what was learnt."""
+        """The settings as stored in the metadata of a checkpoint."""
         found = {e.name: getattr(self, e.name) for e in option_fields(type(self)) if is_stored(e)}
         return {"board": self.rules.name, "p4": self.rules.p4, **found}
 
     @classmethod
     def from_facts(cls, facts: Facts) -> Self:
-        """Return the settings of a training that was stored; a `ValueError` if one cannot be.
+        """Return stored settings; a `ValueError` if one is missing or of another type.
 
-        Each is of the type of its default.
+        The type is that of its default, or its `kind`.
         """
         found: dict[str, Any] = {}
         for each in option_fields(cls):
@@ -152,9 +152,9 @@ class LearnerSettings:
         return cls(Rules.parse(facts["board"], facts["p4"]), **found)
 
     def resumed(self, given: Mapping[str, Any], name: str, run: int = 0) -> Self:
-        """Return these settings with those options changed that may; a `ValueError` names others.
+        """Return these settings with changed options; a `ValueError` if one must not change.
 
-        Run number `run` of several has a seed that is larger by `run`.
+        The seed of run number `run` of several is larger by `run`.
         """
         changed = {}
         fields = {each.name: each for each in option_fields(type(self))}
@@ -169,42 +169,42 @@ class LearnerSettings:
         return dataclasses.replace(self, **changed)
 
     def _known(self, key: str) -> Any:
-        """The value of an option."""
+        """Return the value of an option."""
         places = {"board": self.rules.name, "p4": self.rules.p4}
         return places[key] if key in places else getattr(self, key)
 
     def _as_held(self, key: str, value: Any) -> Any:
-        """The value of an option as the settings hold it."""
+        """Return the value of an option as the settings would hold it."""
         if key == "board":
             return Rules.parse(value).name
         each = {field.name: field for field in option_fields(type(self))}.get(key)
         return value if each is None or key == "seed" else check_value(each, value)
 
     def default_name(self, kind: str) -> str:
-        """Return the name of a training that nobody named."""
+        """Return the default name of a run."""
         return f"{self.rules.name}-{kind}"
 
     @classmethod
     def describe(cls, facts: Facts) -> str:
-        """Say in a few words what was trained."""
+        """Return a short description of what was trained."""
         names = [e.name for e in option_fields(cls) if is_stored(e) and e.name != "seed"]
         return ", ".join(f"{name} {facts[name]}" for name in names)
 
     @classmethod
     def trained(cls, facts: Facts) -> str:
-        """Say for how long it was trained."""
+        """Return the length of the training in words."""
         return f"{facts[cls.counted]:,} {cls.counted}"
 
 
 def is_stored(each: Field[Any]) -> bool:
-    """Return whether a setting is part of what was begun."""
+    """Return whether a setting is stored in checkpoints."""
     return bool(each.metadata["stored"])
 
 
 def check_value(each: Field[Any], value: Any) -> Any:
-    """Return the value of a setting as it is held; a `ValueError` if it cannot be.
+    """Return the valid value of a setting; a `ValueError` if there is none.
 
-    Whole numbers that are to be fractions become such, and a text such as 200k a number of things.
+    Numbers are converted to the setting's type, and counts such as 200k to numbers.
     """
     facts = each.metadata
     if value is None and each.default is None:
@@ -225,7 +225,7 @@ def check_value(each: Field[Any], value: Any) -> Any:
 
 
 def spanning(low: float, high: float) -> str:
-    """Say in words from where to where numbers are, as far as there are bounds."""
+    """Describe a range of numbers in words; an infinite upper bound is left out."""
     if math.isinf(low) and math.isinf(high):
         return ""
     if math.isinf(high):
@@ -234,7 +234,7 @@ def spanning(low: float, high: float) -> str:
 
 
 def help_of(each: Field[Any]) -> str:
-    """Return the help of a setting: what it is, what it may be, and its default."""
+    """Return the help of a setting: its description, choices and default."""
     facts = each.metadata
     found = str(facts["about"])
     if facts["choices"]:
@@ -247,6 +247,6 @@ def help_of(each: Field[Any]) -> str:
 
 
 def falling_rate(share: float) -> float:
-    """Return what is left of a learning rate that falls along half a cosine to a hundredth."""
+    """Return the factor of a learning rate that falls along half a cosine, from 1 to 0.01."""
     falling = (1 + math.cos(math.pi * min(1.0, share))) / 2
     return LAST_RATE + (1 - LAST_RATE) * falling

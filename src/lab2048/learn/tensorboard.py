@@ -1,6 +1,6 @@
-"""Curves for TensorBoard, in its own format and by its own code, but for the writer.
+"""Event files for TensorBoard, encoded by its own code, but with a writer of ours.
 
-TensorBoard's, and that of torch which uses it, writes in a thread that dies on a full disk.
+TensorBoard's own writer, which torch uses too, writes in a thread that dies when the disk is full.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tensorboard.summary.writer.record_writer import (  # type: ignore[import-un
 
 
 class Writer:
-    """Writes the numbers of records, by games or what else is counted.
+    """Writes the numbers of records, by games or whatever else is counted.
 
-    Each is on its way to the disk when `add` returns; if it is full, the caller learns of it.
+    `add` flushes the file, so that a full disk is an `OSError` there.
     """
 
     def __init__(self, folder: Path, done: int, counted: str = "games") -> None:
@@ -32,7 +32,7 @@ class Writer:
         self._file = (folder / name).open("wb")
         self._records = RecordWriter(self._file)
         self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
-        # what another file says about later games was lost with them
+        # TensorBoard then ignores later events of other files, whose training was lost
         start = SessionLog(status=SessionLog.START)
         self._write(Event(wall_time=time.time(), step=done + 1, session_log=start))
 
@@ -41,7 +41,7 @@ class Writer:
         self._file.flush()
 
     def add(self, record: dict[str, Any]) -> None:
-        """Write all numbers of a record that is `flat`."""
+        """Write all numbers of a flattened record (`checkpoint.flat`)."""
         values = [
             Summary.Value(tag=tag, simple_value=float(value))
             for tag, value in record.items()
@@ -52,5 +52,5 @@ class Writer:
         self._write(event)
 
     def close(self) -> None:
-        """Nothing more will be written."""
+        """Close the file."""
         self._file.close()

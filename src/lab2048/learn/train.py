@@ -4,18 +4,19 @@ There is a function for every learner, built in or registered; `help(train.zero)
 settings. All take the same arguments besides:
 
 - `board` (such as "3x3", or `Rules`), `p4`; the settings of the learner by name;
-- how long: the number of games, moves or steps by the learner's own names for them (`episodes`,
-  `moves`, `steps`), or `minutes` of training, not counting what is compiled or measured;
-- `out`, the name under which it is kept, and `resume`, to go on with what is there;
-- `runs`: trainings NAME-1, NAME-2, ... with seeds that grow by one;
-- `against`: a table, or the name of one, to measure what was learnt at every record;
-- `threads`; `on_record`, which hears every record and may return True to end the training;
-  `progress`, which hears how much is done; `say`, which hears messages. Without these it is silent;
-- `cluster`, for learners that can: the address of a Ray cluster to train on, or an open connection
-  (see `lab2048.connect`); `threads` is then the number of actors that play;
-- `make`, which makes the learner from settings and threads, if it is no usual one.
+- the length: a number of games, moves or steps under the learner's own names (`episodes`, `moves`,
+  `steps`), or `minutes` of training, which do not include compilation and measurements;
+- `out`, the name of the run, and `resume`, to continue a run of that name;
+- `runs`: train NAME-1, NAME-2, ... with seeds that grow by one;
+- `against`: a table, or the name of one, to measure the player at every record;
+- `threads`; `on_record`, which is called with every record and may return True to end the run;
+  `progress`, which is called with the share that is done; `say`, with messages. By default nothing
+  is shown;
+- `cluster`, if the learner supports it: the address of a Ray cluster to train on, or an open
+  connection (see `lab2048.connect`); `threads` is then the number of actors that play;
+- `make`: a function from settings and threads to the learner, in place of its class.
 
-Ctrl-C saves what was learnt and raises a `KeyboardInterrupt`; `resume=True` goes on from there.
+Ctrl-C saves a checkpoint and raises a `KeyboardInterrupt`; `resume=True` goes on from there.
 
 >>> from lab2048 import train
 >>> run = train.ntuple("2x2", network="0123", episodes="2k", out="first")
@@ -51,7 +52,7 @@ from lab2048.solver.tables import require_table
 
 Train = Callable[..., TrainedRun | TrainedRuns]
 RUNS = 100
-"""The most runs of one call."""
+"""The largest number of runs per call."""
 
 
 def train_all(
@@ -64,10 +65,10 @@ def train_all(
     hear: Callbacks | None = None,
     cluster: Any = None,
 ) -> TrainedRuns:
-    """Train with the learner of a name, once or several times.
+    """Train with the learner called `kind`, once or several times.
 
-    `limits` say how long, by the names of options (`limit_names`). `make` makes learners that are
-    no usual ones; `cluster` is where those play that can.
+    `limits` on the length are by option (`limit_names`). `make` makes the learner in place of its
+    class; `cluster` is a cluster to train on.
     """
     if not 1 <= asked.runs <= RUNS:
         raise ValueError(f"runs are a number from 1 to {RUNS}, not {asked.runs}")
@@ -91,7 +92,7 @@ def train_all(
 
 
 def far_learners(entry: LearnerEntry, cluster: Any, stack: ExitStack) -> Make:
-    """Return what makes learners that work on a cluster; it connects when there is one to make."""
+    """Return a function that makes learners on a cluster; it connects when first called."""
     if not entry.far:
         raise ValueError(f"{entry.name} does not train on a cluster")
     open_now: list[Any] = []
@@ -106,9 +107,9 @@ def far_learners(entry: LearnerEntry, cluster: Any, stack: ExitStack) -> Make:
 
 
 def checked_limits(cls: type[LearnerSettings], limits: Mapping[str, Any]) -> dict[str, float]:
-    """Return how many games or the like there are to be, or how many minutes, by option.
+    """Return the given limit on the length of a run, by option, as a number.
 
-    A `ValueError` unless it is clear how long a training lasts.
+    It is a `ValueError` if there are several, or none where the learner has no default.
     """
     given = {name: value for name, value in limits.items() if value is not None}
     if len(given) > 1 or (not given and not is_a_setting(cls)):
@@ -129,7 +130,7 @@ def goal_of(
     *,
     measured: bool = False,
 ) -> Goal:
-    """Return how long a training lasts; `given` are the options that were asked for."""
+    """Return the goal of a run; `given` are the settings that the user has chosen."""
     counts: dict[str, Any] = {**limits}
     minutes, count = counts.pop("minutes", None), counts.pop(settings.goal, None)
     if is_a_setting(type(settings)) and (settings.goal in given or not limits):
@@ -138,15 +139,15 @@ def goal_of(
 
 
 def table_against(against: Table | str, rules: Rules, stack: ExitStack) -> Table:
-    """Return an open table of the board: the one given, or one by its name, closed by `stack`.
+    """Return an open table of the board, given itself or by name; `stack` closes it.
 
-    That of a small board is made now if it is missing.
+    If the board is small and has no table, it is made now.
     """
     return stack.enter_context(require_table(Problem.of(rules), against))
 
 
 def board_options(board: Rules | str | None, p4: float | None) -> dict[str, Any]:
-    """Return the options that a board in Python stands for."""
+    """Return `board` and `p4` as options, without those that are None."""
     if isinstance(board, Rules):
         return {"board": board.name, "p4": board.p4}
     given = {"board": board, "p4": p4}
@@ -157,7 +158,7 @@ def board_options(board: Rules | str | None, p4: float | None) -> dict[str, Any]
 
 
 def function_of(entry: LearnerEntry) -> Train:
-    """Return the function that trains with a learner."""
+    """Return the public function that trains with a learner."""
     cls = entry.load_settings()
     names = limit_names(cls)
 
@@ -199,7 +200,7 @@ def function_of(entry: LearnerEntry) -> Train:
 
 
 def _signature(function: Any, cls: type[LearnerSettings]) -> inspect.Signature:
-    """Return the signature of a function with the settings of its learner by name."""
+    """Return the signature of a function, with its learner's limits and settings by name."""
     known = inspect.signature(function)
     *usual, _ = known.parameters.values()
     names = [*limit_names(cls)[:-1], *(each.name for each in option_fields(cls))]
@@ -208,11 +209,11 @@ def _signature(function: Any, cls: type[LearnerSettings]) -> inspect.Signature:
 
 
 def _docstring(entry: LearnerEntry, cls: type[LearnerSettings]) -> str:
-    """Return what a function does, and the settings of its learner."""
+    """Return the docstring of a function: what it does, and the learner's settings."""
     lines = [entry.about, "", "See `lab2048.train` for the arguments that all learners have.", ""]
     for name in limit_names(cls)[:-1]:
         what = cls.counted if name == cls.goal else name
-        lines.append(f"{name}: The number of {what} that it lasts for.")
+        lines.append(f"{name}: The number of {what} to train for.")
     lines += [f"{each.name}: {help_of(each)}" for each in option_fields(cls)]
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""The networks that were trained: list them, and write one as small as it gets."""
+"""The trained networks: list them, and pack one into a small file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = ("kind", "board", "network", "trained", "seconds", "bytes")
 
 
 class NetworkList(Tabular, Mapping[str, Facts]):
-    """The networks that were trained, by name: what each is, or what is wrong with it."""
+    """The trained networks by name: a description of each, or the error if it is damaged."""
 
     def __init__(self) -> None:
         paths = sorted(networks_folder().glob(f"*/{FILE}"))
@@ -40,7 +40,7 @@ class NetworkList(Tabular, Mapping[str, Facts]):
         return self._found
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per network; one that is damaged has only its size, and the error."""
+        """Return one row per network; a damaged one has only its size and the error."""
         names = (*COLUMNS, "error")
         return [
             {"name": name, **{each: facts.get(each) for each in names}}
@@ -49,7 +49,7 @@ class NetworkList(Tabular, Mapping[str, Facts]):
 
 
 def list_networks() -> NetworkList:
-    """Return the networks that were trained, by name.
+    """Return all trained networks by name.
 
     >>> import lab2048
     >>> _ = lab2048.train.ntuple("2x2", episodes=1000, out="listed")
@@ -60,7 +60,7 @@ def list_networks() -> NetworkList:
 
 
 def about(path: Path) -> Facts:
-    """Return what is told about a network, or what is wrong with it."""
+    """Return the description of a network, or the error if it is damaged."""
     weight = {"bytes": path.stat().st_size}
     try:
         facts = read_facts(path)
@@ -82,10 +82,11 @@ def pack_network(
     visits: int | None = None,
     force: bool = False,
 ) -> str:
-    """Write a network to a file that is as small as it gets. Return the spec that plays it.
+    """Write a network to a file as small as possible. Return the spec that plays it.
 
-    It plays, but does not learn. Weights of n-tuple networks are rounded to multiples of `step`,
-    and those visited less than `visits` times left out. A file that exists needs `force`.
+    A packed network plays, but cannot be trained further. Weights of n-tuple networks are rounded
+    to multiples of `step`, and those visited less than `visits` times are left out. `force`
+    replaces a file that exists.
 
     >>> from tempfile import TemporaryDirectory
     >>> import lab2048
@@ -108,11 +109,11 @@ def pack_network(
 
 
 def check_packed_file(file: Path, *, force: bool = False) -> None:
-    """Raise a `ValueError` unless a network can be packed into a file."""
+    """Raise a `ValueError` unless a packed network can be written to a file."""
     from lab2048.home import check_target
 
     if file.suffix != ".safetensors":
         raise ValueError(f"the name of the file ends in .safetensors, not {file.name[:40]!r}")
     if file.resolve().is_relative_to(networks_folder().resolve()):
-        raise ValueError(f"{file} is among the networks that learn, and what is packed does not")
+        raise ValueError(f"{file} is among the networks that learn, and a packed one does not")
     check_target(file, force=force)

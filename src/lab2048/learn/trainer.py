@@ -1,8 +1,8 @@
-"""The trainer: what all trainings have in common, whatever the algorithm.
+"""The trainer: what all training runs have in common, whatever the algorithm.
 
-It takes steps until the goal is reached, logs a record of them now and then, saves what was learnt
-every few minutes and at the end, measures it against a table, and ends in good order when it is
-asked to. What a step is, a learner knows (`learner`).
+It takes steps until the goal is reached, logs records, writes a checkpoint every few minutes and at
+the end, measures the player against a table, and shuts down cleanly on a signal. The learner
+(`learner`) defines a step.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from lab2048.learn.settings import Facts
 from lab2048.solver.table import Table
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""What asks a process to end; Windows does not have all of them."""
+"""Signals that ask a process to end; Windows does not have all of them."""
 MEASURES = ("exact", "bare", "judged")
-"""The fields of a record that say how far the player is from perfect play."""
+"""The fields of a record with measurements against a table."""
 
 
 def train_planned(
     plan: Plan, goal: Goal, table: Table | None, make: Make | None, hear: Callbacks
 ) -> TrainedRun:
-    """Train to the end, or until it is stopped; a `KeyboardInterrupt` if a signal did that."""
+    """Train until the goal is reached or the run is stopped; by a signal, `KeyboardInterrupt`."""
     folder = network_folder(plan.name)
     measure = None if table is None else Measurement(table)
     with alone(folder):
@@ -60,24 +60,25 @@ def train_planned(
 
 
 class Measurement:
-    """Measures a learner against a table, and counts the time that this takes.
+    """Measures a learner against a table, and adds up the time that this takes.
 
-    Every record is measured, exactly or by judged games, as its learner says. What was not measured
-    exactly then is so once, at the end: after all was saved, since that may take minutes.
+    Every record is measured, exactly or by judged games, as the learner decides. If the last one
+    was not measured exactly, the exact value is computed at the end, after the last checkpoint, for
+    it may take minutes.
     """
 
     def __init__(self, table: Table) -> None:
         self.table, self.seconds = table, 0.0
 
     def record(self, learner: Learner[Any]) -> Record:
-        """Return what is to be added to a record."""
+        """Return the measurement as fields of a record."""
         began = time.perf_counter()
         found = learner.measure(self.table)
         self.seconds += time.perf_counter() - began
         return found
 
     def at_end(self, learner: Learner[Any], records: list[Record]) -> Facts | None:
-        """Return the exact distance from perfect play, if it is known or can be."""
+        """Return the exact distance from perfect play; None if it is too costly."""
         last = records[-1] if records else {}
         if "exact" in last and last[learner.settings.counted] == learner.done:
             return dict(last["exact"])
@@ -89,7 +90,7 @@ class Measurement:
 
 
 def introduce(name: str, learner: Learner[Any], goal: Goal, say: Callable[[str], object]) -> None:
-    """Say what is about to happen."""
+    """Tell the user what is about to be trained, and from where it resumes."""
     say(f"{name}: {learner.introduction()}")
     counted = learner.settings.counted
     if goal.share(learner) >= 1:
@@ -106,10 +107,10 @@ def run(
     measure: Measurement | None = None,
     hear: Callbacks | None = None,
 ) -> list[Record]:
-    """Take steps until the goal is reached, or it was stopped. Return all records of the training.
+    """Take steps until the goal is reached or the run is stopped. Return all records of the run.
 
-    Whatever goes wrong, what was learnt until then is kept; but what has diverged is never saved in
-    the place of the last good checkpoint.
+    After an error the state is saved all the same, but diverged weights never overwrite the last
+    good checkpoint.
     """
     hear = hear or Callbacks()
     logs = Logs(folder, learner.done, hear.say, learner.settings.counted)
@@ -132,7 +133,7 @@ def run(
 
 
 def take_step(learner: Learner[Any], goal: Goal) -> None:
-    """Let a learner take a step, and count its time unless it has done so itself."""
+    """Have the learner take a step, and count the time unless it has done so itself."""
     before, began = learner.seconds, time.perf_counter()
     learner.step(goal)
     if learner.seconds == before and not learner.stopped:
@@ -140,7 +141,7 @@ def take_step(learner: Learner[Any], goal: Goal) -> None:
 
 
 def record_of(learner: Learner[Any], measure: Measurement | None) -> Record:
-    """Return the record of the last steps, measured unless it is being stopped."""
+    """Return the record of the last steps, measured unless the run is being stopped."""
     told = learner.record()
     if "mean" not in told and "loss" not in told:
         raise TypeError(f"a record of {learner.kind} has neither `mean` nor `loss`: {told}")
@@ -152,14 +153,14 @@ def record_of(learner: Learner[Any], measure: Measurement | None) -> Record:
 
 
 def is_unmeasured(records: list[Record], learner: Learner[Any]) -> bool:
-    """Return whether the last record was not measured, as if it was stopped just then."""
+    """Return whether the latest record lacks a measurement because the run was stopped."""
     if not records or records[-1][learner.settings.counted] != learner.done:
         return False
     return not any(name in records[-1] for name in MEASURES)
 
 
 def check_room(needed: int, folder: Path) -> None:
-    """Raise an `OSError` if there is no room for the network beside an older one."""
+    """Raise an `OSError` if the disk has no room for the network beside its old version."""
     if not needed:
         return
     there = next(each for each in (folder, *folder.parents) if each.exists())
@@ -171,10 +172,10 @@ def check_room(needed: int, folder: Path) -> None:
 
 @contextmanager
 def stopping(learner: Learner[Any], say: Callable[[str], object]) -> Iterator[list[int]]:
-    """Let Ctrl-C end a training in good order, or what else asks it to; the second time at once.
+    """Stop a run cleanly on Ctrl-C or another signal of `STOPS`; the second one ends it at once.
 
-    What is ignored, as by nohup, still is, and only the main thread is told of signals. The list
-    that it yields holds the signal that came, if one did.
+    Signals that are ignored, as by nohup, stay ignored. Outside the main thread this does nothing.
+    It yields a list, to which a signal that arrives is added.
     """
     came: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The application: pages, the interface under /api, and the sockets of games that are watched."""
+"""The FastAPI application: the page, the interface under /api, and the WebSocket of games."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SizeQuery = Annotated[
 FourQuery = Annotated[float, Query(ge=0, le=1, description="The chance that a new tile is a 4.")]
 PlayersQuery = Annotated[
     list[Annotated[str, Query(max_length=SPEC)]],
-    Query(max_length=PLAYERS_AT_ONCE, description="What a player thinks; may be repeated."),
+    Query(max_length=PLAYERS_AT_ONCE, description="A player to ask; may be repeated."),
 ]
 T = TypeVar("T")
 Move = Literal["up", "right", "down", "left"]
@@ -59,16 +59,16 @@ Move = Literal["up", "right", "down", "left"]
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": models.Trouble, "description": what}
     for status, what in {
-        400: "What was asked for makes no sense.",
-        404: "There is no such thing.",
-        422: "What was asked for makes no sense.",
-        503: "Too much at once; `Retry-After` says when to ask again.",
+        400: "The request is invalid, or cannot be carried out.",
+        404: "Not found.",
+        422: "A parameter or the body is invalid.",
+        503: "Too many requests (`Retry-After` says when to ask again), or a file error.",
     }.items()
 }
 
 
 def make_app(threads: int | None = None) -> FastAPI:
-    """The studio as an application."""
+    """Return the studio as an application."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -103,7 +103,7 @@ def make_app(threads: int | None = None) -> FastAPI:
 
 
 def client_of(connection: Request | WebSocket) -> Client:
-    """Who asks: an address, and which of its connections."""
+    """Return the client of a connection: its address, and the port that tells connections apart."""
     where = connection.client
     return (where.host, where.port) if where is not None else ("", 0)
 
@@ -112,7 +112,7 @@ def client_of(connection: Request | WebSocket) -> Client:
 
 
 def _answer_errors(app: FastAPI, page: bytes) -> None:
-    """Have every error answered with one line; a browser that asks for a page gets the page."""
+    """Answer every error with one line; a browser that asks for an unknown page gets the page."""
 
     def line(status: int, error: object) -> JSONResponse:
         return JSONResponse({"detail": one_line(error)}, status)
@@ -152,7 +152,7 @@ def _answer_errors(app: FastAPI, page: bytes) -> None:
 
 
 async def while_there(request: Request, work: Awaitable[T]) -> T:
-    """Wait for work, unless who asked for it goes away; then it is not done."""
+    """Wait for work and return its result; cancel it if the client disconnects."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -168,11 +168,11 @@ async def while_there(request: Request, work: Awaitable[T]) -> T:
     finally:
         for each in tasks:
             each.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)  # what they raise has been seen then
+        await asyncio.gather(*tasks, return_exceptions=True)  # retrieve what they raise
 
 
 async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Wait for several things; if one goes wrong, the others are given up."""
+    """Wait for several coroutines; if one fails, cancel the others and raise its error."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work) for work in works]
@@ -182,13 +182,13 @@ async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def fresh(found: Any) -> Response:
-    """An answer that no browser keeps; what may be long comes as bytes, written by a thread."""
+    """Return JSON that browsers do not cache; bytes have been encoded by a worker thread."""
     body = found if isinstance(found, bytes) else encoded(found)
     return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
 
 
 def encoded(found: Any) -> bytes:
-    """JSON; numbers that are none are a `ValueError`."""
+    """Encode as JSON; NaN and infinities raise a `ValueError`."""
     return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -196,13 +196,13 @@ def encoded(found: Any) -> bytes:
 
 
 def position(board: str, size: str | None, p4: float) -> tuple[Board, Rules]:
-    """The board and the rules of a request."""
+    """Return the board and the rules of a request."""
     found = Board.parse(board, size)
     return found, Rules(found.rows, found.cols, p4)
 
 
 def _add_positions(app: FastAPI) -> None:
-    """What can be asked about a position."""
+    """Add the endpoints for positions."""
     library: Library = app.state.library
     desk: Desk = app.state.desk
 
@@ -215,10 +215,10 @@ def _add_positions(app: FastAPI) -> None:
         player: PlayersQuery = [],  # noqa: B006
         after: Annotated[Move | None, Query(description="Also the spawns after a move.")] = None,
     ) -> Response:
-        """All four moves of a position: exactly where the board is solved, and by players.
+        """All four moves of a position: their exact values if the board is solved, and opinions.
 
-        The same object as `lab2048 probe --json`. A board of up to eight cells is solved when it
-        is first asked for.
+        The same object as `lab2048 probe --json`. A board of up to eight cells is solved on
+        first use.
         """
         place, game = position(board, rules, p4)
 
@@ -243,37 +243,37 @@ def _add_positions(app: FastAPI) -> None:
 
     @app.get("/api/reach", response_model=models.Reach, tags=["positions"])
     async def reach(board: BoardQuery, rules: SizeQuery = None, p4: FourQuery = P4) -> Response:
-        """The chance to make each tile from a position, by a player who is after just that tile.
+        """The chance of making each tile from a position, for a player that aims at just that tile.
 
-        The tables of boards of up to eight cells are made when they are first asked for.
+        The tables of boards of up to eight cells are made on first use.
         """
         place, game = position(board, rules, p4)
         chances, missing = await library.reach(place, game)
         note = None
         if missing:
             wanted = Problem.of(game, objective=f"reach:{missing[-1]}")
-            note = f"for the chance of a tile, solve for it once: {command_for(wanted)}"
+            note = f"for the chance of making a tile, solve for it once: {command_for(wanted)}"
         elif not chances:
             note = "no game reaches this position"
         shown = {str(tile): chance for tile, chance in chances.items()}
         return fresh({"board": str(place), "chances": shown, "missing": missing, "note": note})
 
 
-# -- what there is ---------------------------------------------------------------------------------
+# -- collections -----------------------------------------------------------------------------------
 
 
 def _add_collections(app: FastAPI) -> None:
-    """Players, tables, surveys, results."""
+    """Add the endpoints for players, tables, surveys and results."""
     library: Library = app.state.library
     desk: Desk = app.state.desk
     listed = ResultList()
 
     async def work(request: Request, function: Callable[[], T]) -> T:
-        """Have a thread call a function, as long as somebody waits for it."""
+        """Have a thread call a function, unless the client disconnects first."""
         return await while_there(request, desk.run(client_of(request), function))
 
     async def answer(request: Request, function: Callable[[], Any], missing: str = "") -> Response:
-        """Have a thread call a function and write what it returns; None is a 404."""
+        """Have a thread call a function and encode its result; None is a 404."""
 
         def body() -> bytes:
             found = function()
@@ -291,8 +291,8 @@ def _add_collections(app: FastAPI) -> None:
 
     @app.get("/api/tables", response_model=models.Tables, tags=["collections"])
     async def tables(request: Request) -> Response:
-        """What has been solved, and what is being solved."""
-        # in this order: what is done in between is in both, and would else be in neither
+        """All solved boards, and the tables and surveys in progress."""
+        # jobs first: one that ends in between is then listed twice, else it would be missing
         making = [each.as_json() for each in library.jobs.running.values()]
         return await answer(request, lambda: {"tables": solved_tables(), "making": making})
 
@@ -300,7 +300,7 @@ def _add_collections(app: FastAPI) -> None:
         "/api/tables", response_model=models.MakingFacts, status_code=202, tags=["collections"]
     )
     async def solve(wanted: models.Wanted) -> Response:
-        """Solve a board of up to nine cells; `GET /api/tables` tells how far it is."""
+        """Solve a board of up to nine cells; `GET /api/tables` reports the progress."""
         problem = Problem.of(Rules.parse(wanted.board, wanted.p4))
         if await library.tables.get(problem) is not None:
             return JSONResponse({"name": problem.name, "seconds": 0, "share": 1}, 202)
@@ -308,7 +308,7 @@ def _add_collections(app: FastAPI) -> None:
 
     @app.get("/api/surveys/{name}", response_model=dict[str, Any], tags=["collections"])
     async def survey(request: Request, name: str) -> Response:
-        """What optimal play on a solved board is like."""
+        """The survey of a solved board: statistics of optimal play."""
         missing = "there is no survey of that name"
         return await answer(request, partial(survey_of, name), missing)
 
@@ -319,7 +319,7 @@ def _add_collections(app: FastAPI) -> None:
         tags=["collections"],
     )
     async def make_survey(request: Request, name: str) -> Response:
-        """Survey a solved board of up to nine cells; `GET /api/tables` tells how far it is."""
+        """Survey a solved board of up to nine cells; `GET /api/tables` reports the progress."""
         solved = await work(request, solved_tables)
         table = next((each for each in solved if each["name"] == name), None)
         problem = Problem.from_json(table) if table is not None and table["kept"] else None
@@ -329,12 +329,12 @@ def _add_collections(app: FastAPI) -> None:
 
     @app.get("/api/results", response_model=list[dict[str, Any]], tags=["collections"])
     async def results(request: Request) -> Response:
-        """Past evaluations, newest first; without what takes much room."""
+        """Past evaluations in brief, newest first."""
         return await answer(request, listed.encoded)
 
     @app.get("/api/results/{name}", response_model=dict[str, Any], tags=["collections"])
     async def result(request: Request, name: str) -> Response:
-        """One evaluation, with everything that is known about it."""
+        """One evaluation in full."""
         missing = "there are no results of that name"
         return await answer(request, partial(read_results, name), missing)
 
@@ -343,7 +343,7 @@ def _add_collections(app: FastAPI) -> None:
 
 
 def _add_games(app: FastAPI) -> None:
-    """Games that are reviewed and watched."""
+    """Add the endpoints that review and watch games."""
     library: Library = app.state.library
     desk: Desk = app.state.desk
     watches: Watches = app.state.watches
@@ -355,7 +355,7 @@ def _add_games(app: FastAPI) -> None:
         tags=["games"],
     )
     async def review(request: Request, wanted: models.GameToReview) -> Response:
-        """Go through a game. The answer is JSON lines: first `{"judge", "exact", "caveat",
+        """Review a game. The answer is JSON lines: first `{"judge", "exact", "caveat",
         "points", "moves"}`, then `{"steps": [...]}` for some moves at a time, last `{"summary"}`,
         or `{"error"}`."""
         client = client_of(request)
@@ -373,8 +373,8 @@ def _add_games(app: FastAPI) -> None:
 
 
 def _add_facts(app: FastAPI) -> None:
-    """What the page has to know before it asks anything else."""
-    player_names()  # looks for other distributions' once, before there are requests
+    """Add the endpoint with what the page needs before any other request."""
+    player_names()  # scans other distributions once, before there are requests
     facts = {
         "name": "lab2048",
         "version": lab2048.__version__,
@@ -385,4 +385,4 @@ def _add_facts(app: FastAPI) -> None:
 
     @app.get("/api", include_in_schema=False)
     async def about() -> Response:
-        return fresh({**facts, "players": player_names()})  # one may be registered meanwhile
+        return fresh({**facts, "players": player_names()})  # more may be registered later

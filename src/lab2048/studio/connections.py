@@ -1,8 +1,8 @@
 """Connections: how long a request may take to arrive, and what the log says about clients.
 
-A connection that has not sent a whole request after `REQUEST_SECONDS` is closed. What clients do
-wrong is told in the log with one line per address and hour, and not for any number of addresses:
-whoever is on the network could fill the disk otherwise.
+A connection that has not sent a whole request after `REQUEST_SECONDS` is closed. Errors of clients
+are logged with one line per address and hour, and for a limited number of addresses: otherwise
+anyone on the network could fill the disk.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOUR = 3600.0
 
 
 def server_config(app: ASGIApp) -> uvicorn.Config:
-    """How the studio is served."""
+    """Return the settings of the studio's server."""
     return uvicorn.Config(
         app,
         log_level="warning",
@@ -42,14 +42,14 @@ def server_config(app: ASGIApp) -> uvicorn.Config:
 
 
 class Told:
-    """Who has been told of in the log during the last hour."""
+    """The names logged in the current hour."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
         self._since = time.monotonic()
 
     def is_new(self, name: str) -> bool:
-        """Whether a line about this name may be logged now."""
+        """Whether a line about this name may be logged now; if so, it counts as logged."""
         if time.monotonic() - self._since > HOUR:
             self._names.clear()
             self._since = time.monotonic()
@@ -60,7 +60,7 @@ class Told:
 
 
 class ClientLog(logging.Logger):
-    """The server's log for one connection."""
+    """The server's logger for one connection."""
 
     told = Told()
 
@@ -71,7 +71,7 @@ class ClientLog(logging.Logger):
         self.host = client[0] if client else "somebody"
 
     def handle(self, record: logging.LogRecord) -> None:
-        """Pass on what the application did wrong once, and one line about what a client did."""
+        """Log an application error once per place and hour, a client's as one line per address."""
         error = record.exc_info[1] if record.exc_info else None
         if error is not None and record.getMessage().startswith("Exception in ASGI application"):
             if self.told.is_new(_place(error)):
@@ -83,7 +83,7 @@ class ClientLog(logging.Logger):
 
 
 def _place(error: BaseException) -> str:
-    """Where an error was raised."""
+    """Return the type of an error, and the file and line that raised it."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -114,7 +114,7 @@ class HttpConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _wait(self) -> None:
-        """Close the connection after some time, counted from when the request began."""
+        """Close the connection after `REQUEST_SECONDS`, counted from the start of the request."""
         if self.deadline is None and not self.transport.is_closing():
             self.deadline = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
 
@@ -125,7 +125,7 @@ class HttpConnection(H11Protocol):
 
 
 class SocketConnection(WebSocketsSansIOProtocol):
-    """A socket whose client is told of once."""
+    """A WebSocket connection that logs through `ClientLog`."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)

@@ -1,9 +1,9 @@
-"""Work off the event loop, shared fairly: the client that has used less of the machine comes first.
+"""Work off the event loop, shared fairly: the client that has used less thread time comes first.
 
-Addresses take turns, and so do the connections of an address: who opens many gets no more than who
-opens one. A thread that is free takes from the one that has the fewest pieces under way and, of
-those, will have used the least time with its next piece. A new one starts at the virtual time of
-the one served last.
+Addresses take turns, and so do the connections of an address: opening many gets a client no more
+than opening one. A free thread serves the client with the fewest pieces of work running and, among
+those, the one whose used time plus the expected time of its next piece is least. A new client
+starts at the virtual time of the last one served.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Client = tuple[str, int]
 """An address, and the port that tells its connections apart."""
 
 REMEMBERED = 256
-"""Idle clients that are remembered because they have used more than others."""
+"""With more clients than this, idle ones are forgotten even if they have used more than others."""
 BEAT = 0.05
 """Seconds between measurements of how late the event loop is."""
 LATE, LONGEST_PAUSE = 0.03, 0.5
-"""Seconds that the event loop may be late before games wait, and for how long they do at most."""
+"""Lag of the event loop above which games and reviews pause, and the longest pause, in seconds."""
 LONGEST_WAIT = 30
-"""The longest time after which a client is told to ask again, in seconds."""
+"""The longest time that a client is told to wait before it asks again, in seconds."""
 
 
 class BusyError(Exception):
@@ -45,18 +45,18 @@ class BusyError(Exception):
 
 @dataclass
 class Share:
-    """The work of one client: what it has used, and what is waiting."""
+    """The account of one client: the time it has used, and its pieces running and waiting."""
 
     used: float = 0.0
-    """Seconds of a thread, counted from the virtual time at which it came."""
+    """Thread time in seconds, on top of the virtual time at which the client came."""
     last: float = 0.0
-    """Seconds of its last piece: the next one will be like it."""
+    """Seconds that its last piece took: the estimate for the next."""
     running: int = 0
     waiting: int = 0
 
     @property
     def idle(self) -> bool:
-        """Whether nothing of it is waiting or running."""
+        """Whether nothing is waiting or running."""
         return not self.running and not self.waiting
 
 
@@ -65,32 +65,32 @@ K = TypeVar("K")
 
 
 class Turns(Generic[K, S]):
-    """A fair queue: clients that want work done, and whose turn is next."""
+    """A fair queue of clients: whose turn is next."""
 
     def __init__(self, make: Callable[[], S]) -> None:
         self._make = make
         self._shares: dict[K, S] = {}
-        self._now = 0.0  # what the one that was served last had used
+        self._now = 0.0  # virtual time: the largest `used` of a client when served
 
     def __len__(self) -> int:
         return len(self._shares)
 
     def enter(self, name: K) -> S:
-        """Note one more waiting piece of a client, and return its share."""
+        """Record one more waiting piece of a client, and return its share."""
         found = self._shares.get(name)
         if found is None:
             found = self._shares[name] = self._make()
         if found.idle:
-            found.used = max(found.used, self._now)  # nobody saves up time by waiting
+            found.used = max(found.used, self._now)  # idle time earns no credit
         found.waiting += 1
         return found
 
     def get(self, name: K) -> S:
-        """Return the share of a client; an idle one if it is unknown."""
+        """Return the share of a client; a new one, not stored, if it is unknown."""
         return self._shares.get(name) or self._make()
 
     def take(self) -> tuple[K, S]:
-        """Return whose turn it is, and move one of its pieces from waiting to running."""
+        """Return the client whose turn it is; one of its pieces now counts as running."""
         some = [pair for pair in self._shares.items() if pair[1].waiting]
         name, share = min(some, key=lambda pair: (pair[1].running, pair[1].used + pair[1].last))
         self._now = max(self._now, share.used)
@@ -99,7 +99,7 @@ class Turns(Generic[K, S]):
         return name, share
 
     def done(self, name: K, seconds: float) -> None:
-        """Note that a piece is done, and how long it took."""
+        """Record that a piece is done, and how long it took."""
         share = self._shares[name]
         share.used += seconds
         share.last = seconds
@@ -107,12 +107,12 @@ class Turns(Generic[K, S]):
         self._forget()
 
     def leave(self, name: K) -> None:
-        """Note that a waiting piece is no longer wanted."""
+        """Record that a waiting piece is no longer wanted."""
         self._shares[name].waiting -= 1
         self._forget()
 
     def _forget(self) -> None:
-        """Drop idle clients, unless they have used more than others that are not idle."""
+        """Drop idle clients, except those ahead of the virtual time while others are busy."""
         idle = [name for name, share in self._shares.items() if share.idle]
         alone = len(idle) == len(self._shares)
         for name in idle:
@@ -123,7 +123,7 @@ class Turns(Generic[K, S]):
 
 @dataclass
 class Connection(Share):
-    """A connection, and its pieces."""
+    """A connection, and its waiting pieces."""
 
     pieces: deque[Piece] = field(default_factory=deque)
 
@@ -136,17 +136,17 @@ class Address(Share):
 
 
 class Desk:
-    """Worker threads, and the work that waits for them."""
+    """Worker threads, and the queue of work for them."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
         self.lag = 0.0
-        """How late the event loop is: seconds that a request waits before it is looked at."""
+        """How late the event loop is, in seconds; a request waits that long for it."""
         self._addresses: Turns[str, Address] = Turns(Address)
         self._count = 0
         self._changed = threading.Condition()
         self._closed = False
-        self._running: dict[int, Piece] = {}  # what each thread is at
+        self._running: dict[int, Piece] = {}  # by thread
         for _ in range(threads):
             threading.Thread(target=self._serve, daemon=True).start()
 
@@ -163,12 +163,12 @@ class Desk:
             self._changed.notify()
         try:
             return await future
-        except asyncio.CancelledError:  # who asked has gone
+        except asyncio.CancelledError:  # the client has gone
             self._forget(client, connection, future)
             raise
 
     async def run_patiently(self, client: Client, function: Callable[..., T], *args: Any) -> T:
-        """Do the same for a game under way: where too much waits or answers are late, wait."""
+        """Like `run`, for a game in progress: if the queue is full or the event loop late, wait."""
         if self.lag > LATE:
             await asyncio.sleep(min(self.lag, LONGEST_PAUSE))
         while True:
@@ -180,14 +180,14 @@ class Desk:
                 await asyncio.sleep(0.2)
 
     async def listen(self) -> None:
-        """Keep measuring how late the event loop is."""
+        """Measure `lag` until cancelled."""
         while True:
             began = time.perf_counter()
             await asyncio.sleep(BEAT)
             self.lag = time.perf_counter() - began - BEAT
 
     def _check(self, address: Address) -> None:
-        """Raise a `BusyError` if no more may wait, from this address or at all."""
+        """Raise a `BusyError` if the queue is full, for this address or for all together."""
         if self._closed:
             raise BusyError("the studio is ending")
         full = max(address.waiting / WAITING, self._count / WAITING_IN_ALL)
@@ -208,7 +208,7 @@ class Desk:
                     return
 
     def close(self) -> None:
-        """End the threads after the pieces that they are at, without waiting for them."""
+        """Stop: unfinished work raises a `BusyError` now; threads end after their current piece."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -242,7 +242,7 @@ class Desk:
         return (host, port), connection.pieces.popleft()
 
     def _done(self, client: Client, seconds: float) -> None:
-        """Note what a client has used."""
+        """Record the time that a client has used."""
         host, port = client
         with self._changed:
             del self._running[threading.get_ident()]
@@ -253,7 +253,7 @@ class Desk:
 def _answer(
     loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], function: Callable[[], T]
 ) -> None:
-    """Call a function, and pass on what it returns or raises."""
+    """Call a function, and set the future to what it returns or raises."""
     try:
         result = function()
     except Exception as error:
@@ -265,7 +265,7 @@ def _answer(
 def _tell(
     loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], tell: Callable[[], None]
 ) -> None:
-    """Tell the event loop, if it is still there and somebody waits."""
+    """Have the event loop call `tell`, unless it has ended or the future is done."""
 
     def say() -> None:
         if not future.done():

@@ -1,8 +1,8 @@
-"""What stands before the pages: who may ask, how much, and what a browser may do with the answer.
+"""Checks before the application: who may ask, how much, and what browsers may do with answers.
 
 A page of another site must not be able to use a studio that runs on the visitor's own machine. So
-the name in `Host` has to be one of this machine (else any name that points here would do), and a
-request with an `Origin` has to come from the studio's own page, by scheme, name and port.
+the name in `Host` has to be one of this machine (against DNS rebinding), and an `Origin`, if there
+is one, has to be that of the studio's own page: scheme, name and port.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ HEADERS = {
 }
 TOO_LARGE = f"a body has at most {BODY:,} bytes"
 SCHEMES = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
-"""The scheme of the page that a connection belongs to."""
+"""The scheme of the page that opens a connection, by the scheme of the connection."""
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 class Guard:
-    """An application that refuses what should not reach the one behind it."""
+    """Middleware that refuses requests which must not reach the application."""
 
     def __init__(
         self, app: ASGIApp, names: Collection[str] = (), any_address: bool = False
     ) -> None:
-        """`names` are those of this machine; with `any_address` every numeric one will do."""
+        """`names` are those of this machine; `any_address` accepts every IP address as well."""
         self.app = app
         self.names = {name.lower() for name in (*LOCAL, *names)}
         self.any_address = any_address
@@ -61,17 +61,17 @@ class Guard:
     def _refused(
         self, headers: dict[str, str], path: str, names: list[str], scheme: str
     ) -> tuple[int, str] | None:
-        """Why a request is refused, if it is."""
+        """Return the status and the reason if a request is refused, else None."""
         if max(names.count("host"), names.count("origin")) > 1:
             return 400, "a request has one host and one origin"
         host = headers.get("host", "")
         name = _name(host)
         if name not in self.names and not (self.any_address and _is_address(name)):
-            return 421, "this studio does not go by the name that was asked for"
+            return 421, "the host name of this request is not one of this studio"
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"{scheme}://{host}".lower():
             return 403, "only the studio's own page may ask"
-        # what a browser asks for on behalf of another site, without an origin: pictures, frames
+        # what browsers request for another site without an Origin: images, frames
         own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
         page = headers.get("sec-fetch-mode") == "navigate" and not path.startswith("/api/")
         if not own and not page and path != "/api/docs":
@@ -82,7 +82,7 @@ class Guard:
         return None
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, with its body counted and headers added to the answer."""
+        """Pass a request on; limit its body, and add headers to the answer."""
         seen = 0
 
         async def counted() -> Message:
@@ -103,7 +103,7 @@ class Guard:
 
 
 def _name(host: str) -> str:
-    """The name in a Host header, without its port."""
+    """Return the name in a Host header, in lower case and without its port."""
     if host.startswith("["):
         name, _, port = host[1:].partition("]")
         return name.lower() if not port or port.startswith(":") else ""
@@ -119,7 +119,7 @@ def _is_address(name: str) -> bool:
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, why: str) -> None:
-    """Answer with an error of one line."""
+    """Refuse with one line: an HTTP error, or the closing of a WebSocket."""
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 1008, "reason": why})

@@ -1,7 +1,7 @@
-"""What a request may ask for: which players, how much work per move, how much of anything.
+"""Limits of requests: the players and their options, sizes, times and numbers.
 
 Each limit of an option is chosen so that a move on 4x4 takes less than a second; a search that
-takes longer all the same, on a slow machine or an open board, is ended after `MOVE_SECONDS`.
+takes longer anyway, on a slow machine or an open board, is stopped after `MOVE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ MOST = {
     ("expectimax", "time"): 1.0,
     ("ntuple", "time"): 1.0,
 }
-"""The largest values of options, below what the players themselves allow."""
+"""The largest values of options in a request; the players themselves allow more."""
 REFUSED = ("device",)
 """Options that a request may not choose."""
 SPEC = 200
 """The longest spec of a player, in characters."""
 PLAYERS_AT_ONCE = 4
-"""The most players that one request may ask."""
+"""The most players that one request may name."""
 BODY = 1 << 20
 """The largest body of a request, in bytes: a 4x4 game up to 131072 takes 400,000."""
 MESSAGE = 4096
-"""The largest message to a watched game, in bytes."""
+"""The largest message to a watched game, in characters."""
 WATCHED = 64
-"""The most games that are watched at a time."""
+"""The most games watched at a time."""
 WATCHED_BY_ONE = 32
 """The most of them from one address."""
 IDLE = 600.0
-"""Seconds after which a game that gets no order is dropped."""
+"""Seconds without an order after which a game is dropped, unless it is being played."""
 WAITING = 64
-"""Pieces of work from one address that may wait."""
+"""The most pieces of work from one address that may wait."""
 WAITING_IN_ALL = 1024
 MOVE_SECONDS = 1.0
 """Seconds that a player may search for a move, whatever its options say."""
@@ -60,20 +60,20 @@ REQUEST_SECONDS = 10.0
 """Seconds from the first byte of a request, or a new connection, until all of it has arrived."""
 CONNECTIONS = 1000
 LINES = 100
-"""Log lines about clients, per hour."""
+"""Log lines about clients and errors of the application, per hour."""
 SOLVES = 32
-"""Tables of unusual rules that a running studio makes on request."""
+"""Tables with another p4 than the default that a running studio makes on request."""
 SOLVED_BYTES = 512_000_000
-"""The disk space that they may take, by estimate."""
+"""The disk space that these tables may take, by estimate."""
 
 
 def checked_player(spec: str, rules: Rules) -> Player:
-    """Return the player of a spec, or raise a `ValueError` if a request may not ask it."""
+    """Return the player of a spec, or raise a `ValueError` if a request may not use it."""
     name = spec.strip().partition(":")[0]
     if len(spec) > SPEC:
         raise ValueError(f"a player's spec has at most {SPEC} characters")
     if name == CUSTOM:
-        raise ValueError("a player of your own cannot be asked over the network")
+        raise ValueError("your own players (python:…) cannot be used over the network")
     _, given = parse_spec(spec)
     for option, value in given.items():
         if option in REFUSED:
@@ -102,7 +102,7 @@ def describe_players(rules: Rules) -> list[dict[str, Any]]:
 def _describe(name: str, rules: Rules) -> dict[str, Any]:
     try:
         cls = player_class(name)
-    except ValueError as error:  # of another distribution, and it cannot be loaded
+    except ValueError as error:  # from another distribution, which cannot be loaded
         return {"name": name, "about": "", "values": "", "options": [], "trouble": str(error)}
     options = [
         {

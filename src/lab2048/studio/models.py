@@ -1,4 +1,4 @@
-"""What the interface answers, as its description tells it."""
+"""Models of requests and answers, for their validation and the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MoveFacts(BaseModel):
     after: str | None = Field(description="The board after the move, before the spawn.")
     after_value: float | None
     q: float | None = Field(description="reward + after_value")
-    regret: float | None = Field(description="How much less than the best move's q.")
+    regret: float | None = Field(description="The best move's q less this one's.")
     optimal: bool | None
     mark: str | None = Field(description="best, good, slip, mistake or blunder.")
 
@@ -48,13 +48,13 @@ class SpawnFacts(BaseModel):
 
 
 class Thoughts(BaseModel):
-    """What a player thinks of the moves of a position."""
+    """A player's opinion of the moves of a position."""
 
     meaning: str
     points: bool = Field(description="Whether the values are expected scores.")
     values: dict[str, float | None]
     marks: dict[str, str | None] = Field(
-        description="As of a move; `other` is worse to a player that cannot say by how much."
+        description="As of a move; `other` is worse, to a player whose error is not known."
     )
     choice: str | None
 
@@ -91,7 +91,7 @@ class OptionFacts(BaseModel):
     about: str
     default: Any
     choices: list[str]
-    most: float | None = Field(description="The most that may be asked for here.")
+    most: float | None = Field(description="The largest value that a request may have.")
 
 
 class PlayerFacts(BaseModel):
@@ -113,14 +113,14 @@ class TableFacts(BaseModel):
     objective: str
     gamma: float
     states: int
-    value: float | None = Field(description="Of a start drawn by the rules.")
+    value: float | None = Field(description="The expected value of a start drawn by the rules.")
     bytes: int
     kept: bool = Field(description="False if only a summary was kept.")
     surveyed: bool
 
 
 class MakingFacts(BaseModel):
-    """A table or a survey that is being made."""
+    """A table or a survey in progress."""
 
     name: str
     seconds: float
@@ -128,7 +128,7 @@ class MakingFacts(BaseModel):
 
 
 class Tables(BaseModel):
-    """What has been solved, and what is being solved."""
+    """All solved boards, and the tables and surveys in progress."""
 
     tables: list[TableFacts]
     making: list[MakingFacts]
@@ -142,7 +142,7 @@ class Wanted(BaseModel):
 
 
 class GameToReview(BaseModel):
-    """A game to go through, as a line of the files that `evaluate --save` writes."""
+    """A game to review, as a line of the files that `evaluate --save` writes."""
 
     game: dict[str, Any] = Field(description="See docs/formats.md, games on disk.")
     judge: str | None = Field(

@@ -1,9 +1,9 @@
-"""Tables that are kept open, and questions to them.
+"""A cache of open tables, and lookups in them.
 
 Files are opened, checked and decoded by worker threads, never by the event loop: a table that is
-slow to open or to decode keeps nobody waiting but those who ask for it. What is decoded already is
-looked up at once, which is quicker than to hand it to a thread. A table is opened once, however
-many requests ask for it at the same time.
+slow to open or to decode delays only the requests for it. What is decoded already is looked up at
+once, which is quicker than handing it to a thread. A table is opened once, however many requests
+ask for it at the same time.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ TABLE_BYTES = 1 << 26
 TABLES_KEPT = 12
 """Tables that are open at a time: 3x3 has nine, for the score and for the chance of each tile."""
 RECHECK = 1.0
-"""Seconds after which it is looked whether the files of an open table are still the same."""
+"""Seconds between checks whether the files of an open table are still the same."""
 WORKERS = 4
 """Threads that read tables."""
 
 
 @dataclass(eq=False)
 class OpenTable:
-    """A table, and the version of its files that is open."""
+    """An open table, and the version of its files."""
 
     table: Table
     decoded: Table
-    """The same, as far as it is in memory (`Table.in_memory`)."""
+    """The same table, limited to what is decoded in memory (`Table.in_memory`)."""
     changed: int
-    """When its manifest was written, in nanoseconds."""
+    """The modification time of its manifest, in nanoseconds."""
     looked: float = field(default_factory=time.monotonic)
-    """When its files were last looked at."""
+    """When its files were last checked, by `time.monotonic`."""
 
     def is_current(self) -> bool:
-        """Look whether the files are still those that were opened; not on the event loop."""
+        """Whether the files are still those that were opened; not for the event loop."""
         try:
             return (self.table.path / MANIFEST).stat().st_mtime_ns == self.changed
         except OSError:
@@ -54,7 +54,7 @@ class OpenTable:
 
 
 class OpenTables:
-    """The tables that are open. All methods belong to the event loop's thread."""
+    """The open tables. Only the event loop's thread may call the methods."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Problem, OpenTable] = OrderedDict()
@@ -62,15 +62,15 @@ class OpenTables:
         self._workers = ThreadPoolExecutor(WORKERS, "tables")
 
     async def get(self, problem: Problem) -> Table | None:
-        """The table of a problem, to be read by other threads; None if it is not solved."""
+        """Return the table of a problem, for use by other threads; None if it is not solved."""
         found = await self._current(problem)
         return None if found is None else found.table
 
     async def ask(self, problem: Problem, question: Callable[[Table], T]) -> T | None:
         """Call a function with the table of a problem; None if it is not solved.
 
-        The function does not keep the table, and may be called twice: at once, and if that needs
-        more than is in memory again by a worker thread.
+        The function must not keep the table. It may be called twice: at once and, if that needs
+        more than is in memory, again by a worker thread.
         """
         found = await self._current(problem)
         if found is None:
@@ -82,14 +82,14 @@ class OpenTables:
             return await loop.run_in_executor(self._workers, question, found.table)
 
     def close(self) -> None:
-        """Let go of all tables and threads; nobody waits for a table that is being read."""
+        """Release all tables and threads, without waiting for reads in progress."""
         self._kept.clear()
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     async def _current(self, problem: Problem) -> OpenTable | None:
-        """The table of a problem, opened now unless it is open; None if it is not solved.
+        """Return the open table of a problem, opening it if need be; None if it is not solved.
 
-        One whose files were replaced may still answer for a second (`RECHECK`).
+        A table whose files were replaced may still be used for a second (`RECHECK`).
         """
         kept = self._kept.get(problem)
         if kept is not None and time.monotonic() - kept.looked < RECHECK:
@@ -98,11 +98,11 @@ class OpenTables:
         if problem not in self._opening:
             task = self._opening[problem] = asyncio.create_task(self._open(problem))
             task.add_done_callback(_look_at)
-        # who asked first may leave; the others still wait for it
+        # the request that started this may be cancelled while others wait for it
         return await asyncio.shield(self._opening[problem])
 
     async def _open(self, problem: Problem) -> OpenTable | None:
-        """Open a table, or see that it still is, and keep it, in the place of an older one."""
+        """Open a table, or check the open one, and keep it; drop the least recently used."""
         loop = asyncio.get_running_loop()
         kept = self._kept.get(problem)
         try:
@@ -119,13 +119,13 @@ class OpenTables:
 
 
 def _look_at(task: asyncio.Task[Any]) -> None:
-    """Look at how a task ended, or the log would say that nobody did when all who waited left."""
+    """Retrieve a task's exception; asyncio would log it as never retrieved if all waiters left."""
     if not task.cancelled():
         task.exception()
 
 
 def current_table(problem: Problem, kept: OpenTable | None = None) -> OpenTable | None:
-    """The table of a problem: the one that is kept, if its files are the same, or opened now.
+    """Return the kept table of a problem if its files are the same, else open it.
 
     None if the problem is not solved. For worker threads: it reads files.
     """
@@ -134,6 +134,6 @@ def current_table(problem: Problem, kept: OpenTable | None = None) -> OpenTable 
     folder = find_table(problem)
     if folder is None:
         return None
-    changed = (folder / MANIFEST).stat().st_mtime_ns  # before it is read: it may change meanwhile
+    changed = (folder / MANIFEST).stat().st_mtime_ns  # before reading: it may change meanwhile
     table = open_table(folder, cache_bytes=TABLE_BYTES)
     return OpenTable(table, table.in_memory(), changed)

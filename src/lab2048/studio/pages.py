@@ -1,4 +1,4 @@
-"""The page, which every view has the address of, and its files."""
+"""The page, served at the address of every view, and its files."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ VIEWS = ("play", "watch", "analyse", "review", "results")
 
 
 def page_files() -> dict[str, bytes]:
-    """The files of the page, by their paths below /static."""
+    """Return the files of the page, by their paths below /static."""
     found = dict(_files_below(STATIC))
-    found["tiles.css"] = tile_styles(RANKS[1:]).encode()  # empty cells are the page's
+    found["tiles.css"] = tile_styles(RANKS[1:]).encode()  # style.css has that of empty cells
     found["index.html"] = found["index.html"].replace(b"<!-- VIEWS -->", menu().encode())
     return found
 
 
 def menu() -> str:
-    """The links to all views. The page takes from them which views there are."""
+    """Return the links to all views. The page's script takes the list of views from them."""
     links = [f'<a href="/{view}" data-view="{view}">{view.title()}</a>' for view in VIEWS]
     return "\n    ".join(links)
 
 
 def _files_below(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
-    """The path and the bytes of every file in a folder and the folders in it."""
+    """Yield the path and the bytes of every file in a folder and its subfolders."""
     for each in folder.iterdir():
         if each.is_dir():
             yield from _files_below(each, f"{prefix}{each.name}/")
@@ -69,7 +69,7 @@ def add_pages(app: FastAPI, kept: dict[str, bytes]) -> None:
 
 
 def file_answer(request: Request, name: str, body: bytes, status: int = 200) -> Response:
-    """A file of the page; a browser that has it already is told so."""
+    """Answer with a file of the page, or with 304 if the browser has it already."""
     tag = f'"{zlib.crc32(body):08x}-{len(body)}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
     if status == 200 and request.headers.get("if-none-match") == tag:

@@ -1,4 +1,4 @@
-"""What all requests share: tables that are open, players that are ready, tables being made."""
+"""What all requests share: open tables, prepared players, and tables in progress."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from lab2048.studio.table_jobs import ON_REQUEST, TableJobs, UnsolvedError
 
 T = TypeVar("T")
 Run = Callable[..., Awaitable[Any]]
-"""`Desk.run` or `Desk.run_patiently` for some client."""
+"""`Desk.run` or `Desk.run_patiently`, bound to a client."""
 
 PLAYERS_KEPT = 8
 """Players that are ready at a time; one with a network may take 270 MB."""
 
 
 class ReadyPlayer(NamedTuple):
-    """A player, and the table that it looks moves up in if it does."""
+    """A player, and the table in which it looks up moves, if any."""
 
     player: Player
     table: OpenTable | None
@@ -52,16 +52,16 @@ class Library:
         self._lock = threading.Lock()
 
     async def close(self) -> None:
-        """Close what is open, and end what is being made."""
+        """Stop the jobs, and close the tables."""
         await self.jobs.close()
         self.tables.close()
 
     # -- tables --------------------------------------------------------------------------------
 
     async def ask(self, problem: Problem, question: Callable[[Table], T]) -> T | None:
-        """Ask a table (`OpenTables.ask`) that is made now if the board is small.
+        """Ask a table (`OpenTables.ask`); solve the problem first if the board is small.
 
-        None if the board has to be solved first.
+        None if a larger board is not solved.
         """
         answer = await self.tables.ask(problem, question)
         if answer is None and is_made_when_needed(problem):
@@ -70,7 +70,7 @@ class Library:
         return answer
 
     async def reach(self, board: Board, rules: Rules) -> tuple[dict[int, float], list[int]]:
-        """The chance to make each tile from a position, and the tiles for which it is not known."""
+        """Return the chance of making each tile from a position, and the tiles without a table."""
         if rules.cells > MAX_CELLS:
             raise ValueError(f"boards of up to {MAX_CELLS} cells can be solved, not {rules.name}")
         tiles = tiles_to_reach(rules)
@@ -89,7 +89,7 @@ class Library:
         return {tile: each for tile, each in chances.items() if each is not None}, missing
 
     async def solvable(self, rules: Rules) -> bool:
-        """Whether a board is not solved, and will be if somebody asks for it."""
+        """Whether a board is not solved yet, and can be solved on request."""
         if rules.cells > ON_REQUEST or rules.p4 != P4:
             return False
         problem = Problem.of(rules)
@@ -98,7 +98,7 @@ class Library:
     # -- players -------------------------------------------------------------------------------
 
     async def ready_for(self, spec: str, rules: Rules, run: Run) -> None:
-        """See to it that the table that a player needs is there, if it is a small one.
+        """Make the table that a player needs, if it is missing and the board is small.
 
         `run` has a thread call a function.
         """
@@ -106,7 +106,7 @@ class Library:
             await self.ask(await run(_problem_of, spec, rules), lambda table: True)
 
     def player(self, spec: str, rules: Rules) -> Player:
-        """The player of a spec; all that a request may name can be asked by several threads."""
+        """Return the player of a spec; every player here may be used by several threads."""
         key = spec.strip(), rules
         with self._lock:
             kept = self._players.get(key)
@@ -134,28 +134,28 @@ class Library:
                 self._makers.pop(key, None)
 
     def opinion(self, spec: str, rules: Rules, board: Board) -> Opinion:
-        """What a player thinks of a position."""
+        """Return what a player thinks of a position."""
         player = self.player(spec, rules)
         with time_limit(MOVE_SECONDS, player.spec):
             return opinion(player, board)
 
 
 def _with_small_cache(player: Player) -> ReadyPlayer:
-    """A player; one by a table gets it opened as others here are, with little memory."""
+    """Prepare a player; an `Optimal` gets its table reopened with the small cache used here."""
     if not isinstance(player, Optimal):
         return ReadyPlayer(player, None)
     own = player.table
     opened = current_table(own.problem)
     if opened is not None:
-        object.__setattr__(player, "table", opened.table)  # it is frozen
+        object.__setattr__(player, "table", opened.table)  # the player is a frozen dataclass
         own.close()
     return ReadyPlayer(player, opened)
 
 
 def _problem_of(spec: str, rules: Rules) -> Problem:
-    """What a player by a table needs solved.
+    """Return the problem whose table a player needs.
 
-    Off the event loop: an objective that nobody knows is looked for in all distributions.
+    Off the event loop: an unknown objective is looked for in all installed distributions.
     """
     return Problem.of(rules, objective=parse_spec(spec)[1].get("objective", "score"))
 
@@ -163,7 +163,7 @@ def _problem_of(spec: str, rules: Rules) -> Problem:
 async def exact_answer(
     library: Library, board: Board, rules: Rules, question: Callable[[Table], T]
 ) -> tuple[T | None, str | None]:
-    """Ask the table that has a position; without one, None and the reason."""
+    """Ask the table of a position. Return the answer, or None and why there is none."""
     if rules.cells > MAX_CELLS:
         return None, f"{rules.name} has too many positions to be solved"
 
@@ -181,7 +181,7 @@ async def exact_answer(
 
 
 def solved_tables() -> list[dict[str, Any]]:
-    """All finished tables."""
+    """Return metadata of all finished tables."""
     found = []
     for folder, facts in list_tables():
         if isinstance(facts, str):
@@ -205,5 +205,5 @@ def solved_tables() -> list[dict[str, Any]]:
 
 
 def survey_of(name: str) -> dict[str, Any] | None:
-    """The survey of a finished table; None if there is none."""
+    """Return the survey of a finished table; None if there is none."""
     return read_survey(name) if any(each["name"] == name for each in solved_tables()) else None

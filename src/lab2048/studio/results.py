@@ -1,4 +1,4 @@
-"""The list of past evaluations, written by worker threads and kept between requests."""
+"""The list of past evaluations, encoded by worker threads and kept between requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lab2048.measure.archive import MOST, read_results, results_folder
 Version = tuple[int, int]
 """When a file was written, in nanoseconds, and its size in bytes."""
 NAMES = ("player", "board", "p4", "games", "seed", "score", "reach", "moves_per_second")
-"""What the list says about a player as its file has it."""
+"""What the list copies from the results of a player."""
 
 
 class ResultList:
@@ -24,14 +24,14 @@ class ResultList:
         self._lock = threading.Lock()
 
     def encoded(self) -> bytes:
-        """Return the list as JSON, newest first; what cannot be read is left out."""
+        """Return the list as JSON, newest first; files that cannot be read are left out."""
         with self._lock:
             paths = sorted(results_folder().glob("*.json"), reverse=True)[:MOST]
             self._kept = {path.stem: self._current(path) for path in paths}
             return b"[" + b",".join(text for _, text in self._kept.values() if text) + b"]"
 
     def _current(self, path: Path) -> tuple[Version, bytes]:
-        """What is kept of a file, read now if it has changed; no text if it cannot be read."""
+        """Return a file's version and brief text, read again if it changed; empty if unreadable."""
         try:
             facts = path.stat()
         except OSError:  # it has just been removed
@@ -42,15 +42,15 @@ class ResultList:
 
 
 def _brief_text(path: Path) -> bytes:
-    """Results in brief, as JSON; empty if they cannot be read."""
+    """Return results in brief, as JSON; empty if they cannot be read."""
     found = read_results(path.stem)
-    with suppress(AttributeError, KeyError, TypeError):  # a file that somebody has changed
+    with suppress(AttributeError, KeyError, TypeError):  # a file that was edited by hand
         return json.dumps(_brief(found)).encode() if found is not None else b""
     return b""
 
 
 def _brief(found: dict[str, Any]) -> dict[str, Any]:
-    """Results without bins and lists."""
+    """Return results without bins and lists."""
     rows = []
     for each in found["results"]:
         optimal = each.get("optimal") or {}

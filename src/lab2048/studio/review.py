@@ -1,6 +1,6 @@
 """The review of a game as a stream: moves are judged in short turns, and sent as JSON lines.
 
-Lines are written by the threads that judge: those of a long game would hold up the event loop.
+The threads that judge also encode the lines: those of a long game would block the event loop.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def checked_record(found: dict[str, Any]) -> Record:
 async def find_judge(
     library: Library, desk: Desk, client: Client, record: Record, spec: str | None
 ) -> tuple[Table | Player, str]:
-    """Return who judges a game, with a name: the given player, else the table, else a usual one."""
+    """Return the judge of a game and its name: the given player, the table, or a default player."""
     rules = record.rules
     if spec is None and rules.cells <= MAX_CELLS:
         first = next(record.turns()).board
@@ -63,7 +63,7 @@ async def find_judge(
 async def review_lines(
     desk: Desk, client: Client, record: Record, judge: Table | Player, name: str
 ) -> AsyncIterator[bytes]:
-    """Yield the lines of the answer."""
+    """Judge a game, and yield the lines of the answer."""
     facts = {
         "judge": name,
         "exact": error_of(judge) == 0,
@@ -86,18 +86,18 @@ async def review_lines(
 
 
 def _part(left: Iterator[Step], judge: str) -> tuple[list[Step], bytes] | None:
-    """Judge some moves. Return their steps and the line of these; None at the end of the game."""
+    """Judge some moves. Return their steps, also as a line; None at the end of the game."""
     found = _some_steps(left, judge)
     return (found, _line({"steps": [step.as_json() for step in found]})) if found else None
 
 
 def _summary_line(steps: list[Step]) -> bytes:
-    """The last line of the answer."""
+    """Return the last line of the answer."""
     return _line({"summary": summary(steps)})
 
 
 def _line(found: dict[str, Any]) -> bytes:
-    """A line of the answer."""
+    """Return a line of the answer."""
     return json.dumps(found).encode() + b"\n"
 
 

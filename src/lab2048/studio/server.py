@@ -1,4 +1,4 @@
-"""The studio's server: listens, answers and ends."""
+"""Start and stop the studio's server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from importlib.util import find_spec
 
 PORT = 2048
 SWITCH = 2e-4
-"""Seconds after which a thread that computes lets another go on: answers come before games."""
+"""The interpreter's switch interval in seconds, short so that answers come before games."""
 
 
 def serve(
@@ -42,12 +42,12 @@ def serve(
     guarded = Guard(app, names, any_address=not is_loopback(host))
     sys.setswitchinterval(SWITCH)
     threading.Thread(target=warm_up, daemon=True).start()
-    with suppress(KeyboardInterrupt):  # which is how it ends
+    with suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
         server = uvicorn.Server(server_config(guarded))
         end = server.shutdown
 
         async def shutdown(sockets: list[socket.socket] | None = None) -> None:
-            app.state.desk.close()  # or answers would be waited for
+            app.state.desk.close()  # or it would wait for answers in progress
             await end(sockets)
 
         server.shutdown = shutdown  # type: ignore[method-assign]
@@ -55,18 +55,18 @@ def serve(
 
 
 def need_server() -> None:
-    """An `ImportError` that says what to install, unless it is there."""
+    """Raise an `ImportError` that says what to install, if something is missing."""
     for name in ("fastapi", "uvicorn", "websockets"):
         if find_spec(name) is None:
             raise ImportError(f"the studio needs {name}: pip install 'lab2048[studio]'")
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens, or a `ValueError`."""
+    """Return a listening socket, or raise a `ValueError`."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, where = found[0]
-        # asyncio sends answers without delay only where the protocol is named
+        # asyncio sets TCP_NODELAY only on sockets whose protocol is given
         listening = socket.socket(family, kind, protocol)
         try:
             if os.name == "posix":
@@ -84,7 +84,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(host: str, port: int) -> str:
-    """What to type into a browser on this machine."""
+    """Return the address to open in a browser on this machine."""
     everywhere = host in ("0.0.0.0", "::", "")
     name = "localhost" if everywhere else f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}"
@@ -99,20 +99,20 @@ def is_loopback(host: str) -> bool:
 
 
 def open_browser(address: str) -> None:
-    """Show the page."""
+    """Open the page in the default browser."""
     import webbrowser
 
     webbrowser.open(address)
 
 
 def warm_up() -> None:
-    """Load, and compile if need be, what the first visitor will ask for."""
+    """Load, and compile if need be, what the first request will need."""
     from lab2048.game import Rules
     from lab2048.players.registry import make_player, player_class, player_names
 
-    with suppress(Exception):  # whoever asks is told what is wrong
+    with suppress(Exception):  # the request that needs it reports the error
         make_player("expectimax", Rules(4, 4)).prepare()
         for name in player_names():
             player_class(name)
     gc.collect()
-    gc.freeze()  # what stays is not looked through again, which takes a tenth of a second
+    gc.freeze()  # exempt what stays from collections, which take a tenth of a second

@@ -52,7 +52,7 @@ def make_tables(problems: list[Problem]) -> None:
 
 
 def make_survey(problem: Problem) -> None:
-    """Survey a solved game, without pictures."""
+    """Survey a solved game, without plots."""
     from lab2048.measure.archive import keep_survey
     from lab2048.solver.survey import survey
     from lab2048.solver.tables import open_table
@@ -78,5 +78,5 @@ def teller() -> Callable[[float], None]:
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):
-        os.nice(10)  # whoever waits for an answer comes first
+        os.nice(10)  # requests come first
     sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Processes that make tables and surveys, and how far each of them is."""
+"""Processes that make tables and surveys, and their progress."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from lab2048.solver.tables import command_for, find_table, is_made_when_needed
 from lab2048.studio.limits import SOLVED_BYTES, SOLVES
 
 PATIENCE = 120.0
-"""Seconds that a request waits for a table; it goes on being made."""
+"""Seconds that a request waits for a table; the job continues afterwards."""
 ON_REQUEST = 9
-"""Boards of up to this many cells are solved if somebody asks for it."""
+"""Boards of up to this many cells are solved on request."""
 
 
 class UnsolvedError(ValueError):
-    """A table that is not there, and is not made because somebody asks a question."""
+    """A table is missing: it is not made on request, is not finished, or could not be made."""
 
 
 @dataclass
@@ -35,13 +35,13 @@ class TableJob:
     name: str
     began: float
     problems: Sequence[Problem] = ()
-    """The tables that count against what a studio may make."""
+    """The tables that count against `SOLVES` and `SOLVED_BYTES`."""
     task: asyncio.Task[None] | None = None
     share: float = 0.0
     trouble: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """What is told about it."""
+        """Return name and progress, JSON-serialisable."""
         return {
             "name": self.name,
             "seconds": round(time.monotonic() - self.began, 1),
@@ -49,7 +49,7 @@ class TableJob:
         }
 
     async def wait(self) -> None:
-        """Wait until it is done; an `UnsolvedError` if that fails, or takes too long."""
+        """Wait until it is done; raise an `UnsolvedError` if it fails or takes too long."""
         assert self.task is not None
         try:
             await asyncio.wait_for(asyncio.shield(self.task), PATIENCE)
@@ -60,16 +60,16 @@ class TableJob:
 
 
 class TableJobs:
-    """The processes that are under way. All methods belong to the event loop's thread."""
+    """The running jobs. Only the event loop's thread may call the methods."""
 
     def __init__(self) -> None:
-        # one process at a time, and beside it one for what everybody may want
+        # at most one process for the default p4, and one for all others
         self._turns = {usual: asyncio.Semaphore(1) for usual in (False, True)}
-        self._made: set[Problem] = set()  # of other than the usual rules
+        self._made: set[Problem] = set()  # with another p4 than the default
         self.running: dict[str, TableJob] = {}
 
     def solve(self, problems: Sequence[Problem]) -> TableJob:
-        """Begin to make tables in a process of its own, unless that is under way."""
+        """Start a process that makes tables, unless it is running already."""
         rules = problems[0].rules
         name = problems[0].name if len(problems) == 1 else f"{rules.name}-reach-p4-{rules.p4!r}"
         if name in self.running:
@@ -86,7 +86,7 @@ class TableJobs:
         return self._begin(TableJob(name, time.monotonic(), counted), wanted, rules.p4 == P4)
 
     def survey(self, problem: Problem) -> TableJob:
-        """Begin to survey a solved game, unless that is under way."""
+        """Start a process that surveys a solved game, unless it is running already."""
         name = f"survey of {problem.name}"
         if name in self.running:
             return self.running[name]
@@ -98,7 +98,7 @@ class TableJobs:
         return self._begin(TableJob(name, time.monotonic()), arguments, problem.rules.p4 == P4)
 
     def _check_amount(self, problems: Sequence[Problem]) -> None:
-        """An `UnsolvedError` if these would be more tables, or bytes, than are made on request."""
+        """Raise an `UnsolvedError` if these exceed the tables or bytes made on request."""
         found = self._made.union(problems)
         size = sum(estimate(each, "float64", 1).disk for each in found)
         if problems and (len(found) > SOLVES or size > SOLVED_BYTES):
@@ -115,7 +115,7 @@ class TableJobs:
         return job
 
     async def _make(self, job: TableJob, arguments: list[str], usual: bool) -> None:
-        """Run a process to its end, and listen to what it says."""
+        """Run a process to its end, and read its progress."""
         try:
             async with self._turns[usual]:
                 process = await asyncio.create_subprocess_exec(
@@ -143,7 +143,7 @@ class TableJobs:
             self._made -= unmade
 
     async def close(self) -> None:
-        """End what is being made; it goes on from there the next time."""
+        """Stop all jobs; an interrupted table is resumed the next time."""
         tasks = [each.task for each in self.running.values() if each.task is not None]
         for task in tasks:
             task.cancel()
@@ -151,12 +151,12 @@ class TableJobs:
 
 
 def _unmade(problems: Sequence[Problem]) -> set[Problem]:
-    """The problems that have no table that can be read."""
+    """Return the problems without a readable table."""
     return {each for each in problems if not _is_made(each)}
 
 
 def _is_made(problem: Problem) -> bool:
-    """Whether there is a table of a problem that can be read."""
+    """Whether a problem has a readable table."""
     try:
         return find_table(problem) is not None
     except (TableError, OSError):

@@ -6,9 +6,9 @@ Orders are JSON objects with `do`:
      "speed": 8, "skip": 0, "paused": false}      a new game; `skip` moves are made at once
     {"do": "pause"}   {"do": "play"}   {"do": "step"}   {"do": "speed", "speed": 30}
 
-A speed is in moves per second, and 0 is as fast as it goes. What comes back is a *frame*, at most
-thirty per second: the moves and spawns since the last one, and what the player thinks of the board
-that is shown. Each socket has a game of its own.
+A speed is in moves per second; 0 means no limit. The answers are *frames*, at most thirty per
+second: the moves and spawns since the last frame, and what the player thinks of the board shown.
+Each socket has its own game.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from lab2048.studio.limits import IDLE, MESSAGE, MOVE_SECONDS, WATCHED, WATCHED_
 from lab2048.studio.resources import Library
 
 FRAME = 1 / 30
-"""The least time from one frame to the next, in seconds."""
+"""The least time between frames, in seconds."""
 SLICE = 0.004
-"""Seconds of a thread that a game takes at a time."""
+"""Seconds that a game keeps a thread at a time, unless a single move takes longer."""
 SPEED, SLOWEST, FASTEST = 8.0, 0.1, 1000.0
-"""Moves per second: the default, the least and the most; beyond that it is 0, no limit."""
+"""Moves per second: the default, the least and the most. 0 is no limit."""
 SKIPPED = 100_000
 """The most moves that may be skipped at the start; no game is that long."""
 PATIENCE = 20.0
@@ -44,7 +44,7 @@ PATIENCE = 20.0
 
 
 class Run:
-    """A game and who plays it. One thread at a time is at work on it, which also writes frames."""
+    """A game and its player. One thread at a time works on it, and also encodes the frames."""
 
     def __init__(self, player: Player, game: Game, skip: int) -> None:
         self.player, self.game, self.skip = player, game, skip
@@ -53,18 +53,18 @@ class Run:
 
     @property
     def skipping(self) -> bool:
-        """Whether it has not reached the move that it is shown from."""
+        """Whether the game has not reached the first move to be shown."""
         return len(self.game.moves) < self.skip and not self.game.over
 
     def opening(self) -> str:
-        """The first frame, with which game it is."""
+        """Return the first frame, which also says which game it is."""
         self.think()
         return json.dumps({"started": self.facts(), **self.frame(None)})
 
     def turn(self, count: int, began: float, before: int) -> str | None:
-        """Make moves of a frame, up to `count` after the first `before`; None until it is due.
+        """Make moves of a frame, up to `count` after the first `before`. Return it once it is due.
 
-        `began` is when the first of them was asked for.
+        Until then return None. `began` is the time at which the frame was begun.
         """
         if not self.part(count - (len(self.game.moves) - before), began + FRAME):
             return None
@@ -72,9 +72,10 @@ class Run:
         return json.dumps(self.frame(made / max(time.monotonic() - began, 1e-6)))
 
     def part(self, count: int, end: float) -> bool:
-        """Make up to `count` moves within a slice of time. Return whether a frame can be sent.
+        """Make up to `count` moves within a slice of time. Return whether a frame is due.
 
-        `end` is the time at which one is due anyway. With it comes what the player thinks.
+        It is due once all moves are made, the game is over, or the time `end` is reached; then the
+        player is asked for its opinion as well.
         """
         before = len(self.game.moves)
         self._advance(count)
@@ -90,7 +91,7 @@ class Run:
             self.thought = opinion(self.player, self.game.board, self.game.own_word)
 
     def _advance(self, count: int) -> None:
-        """Make moves; the first one may be known already."""
+        """Make moves; the first may be known from the last opinion."""
         game, end = self.game, time.perf_counter() + SLICE
         known, self.thought = self.thought and self.thought.choice, None
         for _ in range(count):
@@ -105,13 +106,13 @@ class Run:
                 return
 
     def facts(self) -> dict[str, Any]:
-        """Which game it is, for the first frame."""
+        """Return which game it is, for the first frame."""
         rules = self.game.rules
         seed = str(self.game.seed)  # JavaScript's numbers have 53 bits
         return {"rules": rules.name, "p4": rules.p4, "player": self.player.spec, "seed": seed}
 
     def frame(self, rate: float | None) -> dict[str, Any]:
-        """What has happened since the last frame."""
+        """Return what has happened since the last frame, and count it as sent."""
         game, (moves, spawns) = self.game, self.told
         self.told = len(game.moves), len(game.spawns)
         return {
@@ -127,19 +128,19 @@ class Run:
 
 
 class Watch:
-    """One socket: what it has ordered, and the game that it is shown."""
+    """One socket: its orders, and the game that it shows."""
 
     def __init__(self, socket: WebSocket, client: Client, library: Library, desk: Desk) -> None:
         self.socket, self.client, self.library, self.desk = socket, client, library, desk
         self.run: Run | None = None
         self.speed = SPEED
         self.paused = True
-        self.steps = 0  # single moves that were asked for
+        self.steps = 0  # single moves still to be made
         self.due = 0.0
         self.word = asyncio.Event()
 
     async def serve(self) -> None:
-        """Play and listen until either side has gone."""
+        """Play and listen until the client leaves or is dropped."""
         tasks = asyncio.create_task(self._listen()), asyncio.create_task(self._play())
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -164,25 +165,25 @@ class Watch:
             raise WebSocketDisconnect(1001) from None
 
     async def hear(self) -> str:
-        """The text of the next message, empty if it has none."""
+        """Return the text of the next message, empty if it has none."""
         try:
             return await self.socket.receive_text()
         except KeyError:  # bytes
             return ""
-        except RuntimeError:  # somebody who went while a message was sent
+        except RuntimeError:  # the client left while a message was sent
             raise WebSocketDisconnect(1001) from None
 
     # -- orders --------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Take orders; one that makes no sense is answered, and changes nothing."""
+        """Take orders; an invalid one is answered with an error, and changes nothing."""
         while True:
             try:
                 text = await asyncio.wait_for(self.hear(), IDLE)
             except TimeoutError:
                 if self.run is not None and not self.paused and not self.run.game.over:
                     continue
-                await self.tell({"error": "nothing was asked for long; start again to go on"})
+                await self.tell({"error": "nothing was asked for too long; start again to go on"})
                 return
             try:
                 await self._obey(_order(text))
@@ -248,7 +249,7 @@ class Watch:
             await asyncio.wait_for(self.word.wait(), seconds)
 
     async def _open(self, run: Run) -> None:
-        """Bring a game to where it is shown from, and show it."""
+        """Make the moves to be skipped, then send the first frame."""
         while run.skipping and self.run is run:
             left = run.skip - len(run.game.moves)
             await self._work(run.part, left, time.monotonic() + SLICE)
@@ -275,18 +276,18 @@ class Watch:
 
 
 class Watches:
-    """All games that are watched."""
+    """All watched games."""
 
     def __init__(self, library: Library, desk: Desk) -> None:
         self.library, self.desk = library, desk
-        self.open: list[str] = []  # whose they are
+        self.open: list[str] = []  # the address of each
 
     async def serve(self, socket: WebSocket, client: Client) -> None:
-        """Serve a client that wants to watch, unless there are too many."""
+        """Serve a client that wants to watch, unless too many games are watched."""
         host, _ = client
         await socket.accept()
         if len(self.open) >= WATCHED or self.open.count(host) >= WATCHED_BY_ONE:
-            many = "as many games are being watched as there may be; try again later"
+            many = "too many games are being watched; try again later"
             with suppress(RuntimeError, WebSocketDisconnect):
                 await socket.send_text(json.dumps({"error": many}))
                 await socket.close(1013)

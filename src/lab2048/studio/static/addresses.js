@@ -1,4 +1,4 @@
-// Addresses: links from view to view, and what those of several views have in common.
+// Addresses: links between views, and parameters that several views share.
 
 import { query } from "./api.js";
 import { Rules, hex, newSeed, packMoves, parseSeed } from "./game.js";

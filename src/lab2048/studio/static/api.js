@@ -1,4 +1,4 @@
-// Questions to the server. Every error is one line for people.
+// Requests to the server. The message of an error is one line for the user.
 
 async function answered(response) {
   if (response.ok) return response;
@@ -6,7 +6,7 @@ async function answered(response) {
   try {
     detail = (await response.json()).detail ?? detail;
   } catch {
-    /* not JSON: the status has to do */
+    /* not JSON: only the status is known */
   }
   throw new Error(detail);
 }
@@ -40,7 +40,7 @@ export const post = async (path, body) =>
     await asked(path, { method: "POST", headers: { "content-type": "application/json" }, body })
   ).json();
 
-// The lines of a streamed answer, as they come.
+// Yield the lines of a streamed answer as they arrive, parsed as JSON.
 export async function* postLines(path, body, signal) {
   const response = await asked(path, {
     method: "POST",

@@ -1,7 +1,7 @@
 // The page: a menu, a view below it, and what both need.
 //
-// Each view is a module in views/, with a folder of its own for its parts. board.js draws boards,
-// game.js plays the game, api.js asks the server.
+// Each view is a module in views/, with its own folder for its parts. board.js draws boards,
+// game.js implements the game, api.js talks to the server.
 
 import { listenForKeys, showKeys } from "./keys.js";
 import { hideLine } from "./messages.js";

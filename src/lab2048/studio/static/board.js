@@ -6,7 +6,7 @@ import { boardText, tile } from "./game.js";
 const SLIDE = 110;
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-// A tile; `none` stands where there is none.
+// A tile; `none` is the text of an empty cell.
 export function tileFace(rank, { how = "", none = "" } = {}) {
   if (!rank) return el("span", { class: "face none" }, none);
   const text = String(tile(rank));
@@ -49,7 +49,7 @@ export class BoardView {
     made.style.transform = `translate(${(cell % this.cols) * 100}%, ${Math.floor(cell / this.cols) * 100}%)`;
   }
 
-  // Show a board as it is.
+  // Show a board without animation.
   show(ranks, rows, cols) {
     this.#drop();
     this.#shape(rows, cols);
@@ -61,7 +61,7 @@ export class BoardView {
     this.#describe(ranks);
   }
 
-  // Show what a move did: `made` is what Game.play returns, `ranks` the board after the spawn.
+  // Animate a move: `made` is what Game.play returns, `ranks` the board after the spawn.
   move(made, ranks) {
     this.finish();
     this.#describe(ranks);
@@ -91,7 +91,7 @@ export class BoardView {
     else this.pending = { end, timer: setTimeout(() => this.finish(), SLIDE) };
   }
 
-  // Bring a move that is being shown to its end.
+  // End the animation of a move.
   finish() {
     if (!this.pending) return;
     const { end, timer } = this.pending;
@@ -120,7 +120,7 @@ export function smallBoard(ranks, rows, cols) {
   return view.element;
 }
 
-// Where a finger or a pen goes: calls back with a direction.
+// Call `move` with the direction of each swipe, by finger, pen or mouse.
 export function onSwipe(element, move) {
   let start = null;
   element.addEventListener("pointerdown", (event) => {

@@ -1,4 +1,4 @@
-// What this browser remembers: best scores, and the last games for a review.
+// What this browser stores: best scores, settings, and the last games for a review.
 
 import { parseRecord, recordJson } from "./game.js";
 
@@ -15,7 +15,7 @@ function write(name, value) {
   try {
     localStorage.setItem(`lab2048.${name}`, JSON.stringify(value));
   } catch {
-    /* it is full, or not allowed: nothing is remembered */
+    /* it is full, or not allowed: nothing is stored */
   }
 }
 
@@ -25,7 +25,7 @@ export function offerBest(rules, score) {
   if (score > bestScore(rules)) write("best", { ...read("best", {}), [key(rules)]: score });
 }
 
-// The last games, newest first; the one with the same beginning is replaced.
+// The last games, newest first; a new one replaces the one with the same beginning.
 export function games() {
   return read("games", []).flatMap(({ line, when }) => {
     try {

@@ -1,4 +1,4 @@
-// Line charts as SVG, with a colour, a dash and a mark of its own for each line.
+// Line charts as SVG; each line has its own colour, dash and mark.
 
 import { el } from "./dom.js";
 import { compact, number } from "./numbers.js";
@@ -29,7 +29,7 @@ const USUAL = {
   height: 220,
   label: "",
 };
-const [RIGHT, TOP, BOTTOM] = [16, 12, 44]; // the margins; the left one is as wide as its texts
+const [RIGHT, TOP, BOTTOM] = [16, 12, 44]; // the margins; the left one is as wide as its labels
 const NARROW = { window: 520, chart: 360 };
 const colourClass = (i) => `line-${i % 6}`;
 
@@ -42,9 +42,9 @@ function svg(tag, props, ...children) {
 }
 
 /* A chart of `series`: { name, points: [[x, y]], area, marks, colour }.
-   x is a number, or with `names` the place in that list. `events` are marked points of the first
-   line: { x, y, className, title }. `width` and `height` are in units of the text. `onPick` is told
-   the nearest x. `cursor` is a line across. */
+   x is a number or, with `names`, an index into that list. `events` are marked points:
+   { x, y, className, title }. `width` and `height` are in the same units as font sizes. `onPick` is
+   called with the x nearest to a click. `cursor` is the x of a vertical line. */
 export function chart(wanted) {
   const given = { ...USUAL, ...wanted };
   const points = given.series.flatMap((each) => each.points.filter(([, y]) => y !== null));
@@ -82,7 +82,7 @@ function ticks(low, high, count = 5) {
   return found;
 }
 
-// What is drawn, with the range of both axes and the place of an x and a y in the picture.
+// The chart with the ranges of its axes, and functions from x and y to places in the picture.
 function scaled(given, points) {
   const width = innerWidth < NARROW.window ? NARROW.chart : given.width;
   const { height, log, names } = given;
@@ -111,7 +111,7 @@ const gridLines = ({ labels, left, width, py }) =>
     svg("text", { x: left - 8, y: py(y) + 4, class: "tick end" }, text),
   ]);
 
-// The values of x that are named: all names, powers of two, or round numbers.
+// The values of x that get a label: all names, powers of two, or round numbers.
 function namedX({ names, log, x0, x1 }) {
   if (names) return names.map((_, i) => i);
   if (!log) return ticks(x0, x1, 7);
@@ -124,7 +124,7 @@ function marksOfX(plot) {
   const marks = namedX(plot);
   const texts = marks.map((x) => (names ? names[x] : xFormat(x)));
   const most = (width - left - RIGHT) / (10 + 7 * Math.max(...texts.map((text) => text.length)));
-  const every = Math.ceil(marks.length / most); // so that texts stand apart
+  const every = Math.ceil(marks.length / most); // so that labels do not overlap
   return marks.flatMap((x, i) => {
     if (i % every) return [];
     const side = px(x) > width - 34 ? "end" : "middle";
@@ -141,7 +141,7 @@ function axisNames({ xLabel, yLabel, left, width, height }) {
   ];
 }
 
-// -- what is drawn ------------------------------------------------------------------------------
+// -- lines and events ---------------------------------------------------------------------------
 
 // The path of a line; it breaks where a value is missing.
 const pathOf = ({ px, py }, points) =>
@@ -214,7 +214,7 @@ function cursorLine({ left, width, height, x0, x1, cursor }) {
   return made;
 }
 
-// Put the line across a chart at another x.
+// Move the cursor of a chart to another x.
 export function moveCursor(line, x) {
   const { left, right, low, high } = Object.fromEntries(
     Object.entries(line.dataset).map(([name, value]) => [name, Number(value)]),

@@ -1,4 +1,4 @@
-// The interface for programs, out of its own description.
+// The page /api/docs, made from the OpenAPI description.
 
 import { get } from "./api.js";
 import { el, fill } from "./dom.js";
@@ -80,7 +80,7 @@ function model(name, schema) {
 
 const fact = (text, ...inside) => el("p", {}, text, ...inside);
 
-// A call: how it is made, what it does, what it takes.
+// A call: its method and path, description, parameters and body.
 function call(path, method, { description = "", parameters: list, requestBody: body }) {
   const schema = body?.content["application/json"].schema;
   const example = method === "get" ? EXAMPLES[path] : null;

@@ -1,6 +1,6 @@
-// Elements of the page, and the pieces that several views are made of.
+// Elements of the page, and parts that several views share.
 
-// An element with properties, listeners (on…) and children; text is never read as markup.
+// An element with properties, listeners (on…) and children; text is never parsed as markup.
 export function el(tag, props = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -16,16 +16,16 @@ export function el(tag, props = {}, ...children) {
   return made;
 }
 
-// The name of a player, which may go on in the next line after a colon or a comma.
+// The name of a player, which may be broken into lines after a colon or a comma.
 export const nameParts = (spec) =>
   spec.split(/(?<=[:,])/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
 
-// A button that says what it does, and in its title by which key.
+// A button; its title names the key that does the same.
 export function button(text, onclick, title, more = {}) {
   return el("button", { type: "button", onclick, title, ...more }, text);
 }
 
-// What a view is made of: a board with its buttons, and a panel beside it.
+// The layout of a view: a board with its buttons, and a panel beside it.
 export function stage([name, board, buttons], [title, panel, label = title]) {
   return el(
     "div",
@@ -40,8 +40,8 @@ export function stage([name, board, buttons], [title, panel, label = title]) {
   );
 }
 
-// Put children in the place of what is there (null children are left out). What had the focus has it
-// again afterwards, if there is something of the same name.
+// Replace the content of an element (null children are left out). If an element in it had the
+// focus, the new element of the same name gets it, if there is one.
 export function fill(place, ...children) {
   const old =
     place.contains(document.activeElement) && document.activeElement !== place

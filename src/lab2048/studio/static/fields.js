@@ -1,10 +1,10 @@
-// Fields to choose with: the board, p4, and a player with its options.
+// Fields for the board, p4, and a player with its options.
 
 import { el, fill } from "./dom.js";
 import { sizeText } from "./game.js";
 import { playersFor, serverFacts } from "./server_facts.js";
 
-export const AUTO = "auto"; // a judge: the exact table where there is one, else the usual player
+export const AUTO = "auto"; // a judge: the exact table where there is one, else the default player
 const SIZES = [
   "2x2",
   "3x2",
@@ -48,7 +48,7 @@ export function fourInput(chosen, onchange) {
   });
 }
 
-// A player and its options. `extra` are choices before the players, as [value, text].
+// Fields for a player and its options. `extra` are choices before the players, as [value, text].
 export class PlayerPicker {
   constructor({ label, extra = [], onchange }) {
     this.extra = extra;
@@ -71,7 +71,7 @@ export class PlayerPicker {
     });
     this.element = el("span", { class: "picker" }, this.select, this.options);
   }
-  // Show a choice; names are there at once, what each player can do a little later.
+  // Show a choice: first with the names of players, later with what each of them can do.
   async show(rules, spec) {
     const mine = (this.shown = {});
     this.spec = spec;

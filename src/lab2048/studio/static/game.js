@@ -62,7 +62,7 @@ export class Rules {
       throw new Error("p4, the chance of a 4, is a number from 0 to 1");
     return new Rules(rows, cols, chance);
   }
-  // As an address has them; what is usual is left out.
+  // As parameters of an address; the default p4 is left out.
   get query() {
     return { rules: this.name, p4: this.p4 === 0.1 ? null : this.p4 };
   }
@@ -74,7 +74,7 @@ export class Rules {
   }
 }
 
-// The size of a board for people.
+// The size of a board as the page shows it.
 export const sizeText = (name) => name.replace("x", "×");
 
 export const hex = (ranks) => ranks.map((rank) => DIGITS[rank]).join("");
@@ -99,7 +99,7 @@ export function boardText(ranks, cols) {
   return rows.join(" / ");
 }
 
-// A board from what people paste: tiles in rows, a JSON list of rows, or ranks as digits.
+// Parse a board given as text: tiles in rows, a JSON list of rows, or ranks as digits.
 export function parseBoard(text, rules = null) {
   text = text.trim();
   let rows;
@@ -150,7 +150,7 @@ function lines(rows, cols, direction) {
   return direction === 1 || direction === 2 ? found.map((line) => line.reverse()) : found;
 }
 
-// What a direction does: legal, reward, the board after it, and where every tile goes.
+// What a move does: whether it is legal, its reward, the afterstate, and where every tile goes.
 export function slide(ranks, rows, cols, direction) {
   const after = new Array(ranks.length).fill(0);
   const paths = [];
@@ -217,7 +217,7 @@ export class Game {
     return legalMoves(this.board, this.rules.rows, this.rules.cols).length === 0;
   }
 
-  // Make a move; null if it is not legal, else where the tiles went and what came.
+  // Make a move; returns the slide and the spawn, or null if the move is not legal.
   play(direction) {
     const made = slide(this.board, this.rules.rows, this.rules.cols, direction);
     if (!made.legal) return null;
@@ -247,7 +247,7 @@ export class Game {
   }
 }
 
-// A game as a line of a file has it; moves, spawns and start are texts, and the board is its last.
+// A game as in a file; moves, spawns and start are strings, and `board` is the last board.
 export function makeRecord({ rules, player, seed, index = 0, score, board, moves, spawns, start }) {
   const { rows, cols, p4 } = rules;
   return {
@@ -266,12 +266,12 @@ export function makeRecord({ rules, player, seed, index = 0, score, board, moves
 
 const spawnText = (spawns) => spawns.map(({ cell, rank }) => cell.toString(16) + rank).join("");
 
-// JSON of a record: a seed may have more digits than a JavaScript number.
+// The JSON of a record; a seed may have more digits than a JavaScript number.
 export function recordJson({ seed, ...rest }) {
   return `{"seed":${seed ?? "null"},${JSON.stringify(rest).slice(1)}`;
 }
 
-// A record out of a line of a file; the seed stays exact.
+// Parse a line of a file of games; the seed stays exact.
 export function parseRecord(line) {
   const found = JSON.parse(line.replace(/"seed"\s*:\s*([0-9]+)/, '"seed": "$1"'));
   if (typeof found?.moves !== "string" || typeof found?.spawns !== "string" || !found.rules)
@@ -279,7 +279,7 @@ export function parseRecord(line) {
   return { ...found, seed: found.seed == null ? null : BigInt(found.seed) };
 }
 
-// Every position of a record; an error where it is not by the rules.
+// Return every position of a record; throw an error where it breaks the rules.
 export function replay(record) {
   const { rows, cols } = record.rules;
   let board = record.start ? fromHex(record.start) : new Array(rows * cols).fill(0);
@@ -315,7 +315,7 @@ export function replay(record) {
   return { turns, board, score };
 }
 
-// -- moves in an address: three a character ----------------------------------------------------
+// -- moves in an address: three per character --------------------------------------------------
 
 const CODE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 

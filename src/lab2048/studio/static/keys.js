@@ -1,4 +1,4 @@
-// Keys: those of the page, and those that the view takes which is shown.
+// Keys: those of the page, and those of the view that is shown.
 
 import { el, fill } from "./dom.js";
 import { isAsking } from "./messages.js";
@@ -16,7 +16,7 @@ export function listenForKeys(router) {
   leaveListsAfterAClick();
 }
 
-// Do what a key is for; whether it is for anything.
+// Handle a key; returns whether it was used.
 function pressed(router, event) {
   const view = router.views[Number(event.key) - 1];
   if (event.key === "?") showKeys(router);
@@ -29,10 +29,10 @@ function pressed(router, event) {
 
 // -- fields ---------------------------------------------------------------------------------------
 
-// Returns whether a key is for the field that has the focus. A list that is closed and a number that
-// is not being edited leave the arrows to the view: else a move would change the board, or p4.
+// Returns a function that says whether a key is for the focused field. A closed list, and a number
+// not being edited, leave the arrows to the view: else a move would change the board size or p4.
 function watchFields() {
-  let edited = null; // the field in which something was typed that does not count yet
+  let edited = null; // the field with input that is not committed yet
   addEventListener("input", (event) => {
     edited = event.target;
   });
@@ -48,7 +48,7 @@ function watchFields() {
   };
 }
 
-// Whoever chooses with the mouse wants the arrow keys for the game, not for the list.
+// After a choice with the mouse, the arrow keys are for the game, not for the list.
 function leaveListsAfterAClick() {
   let pointing = false;
   const note = (is) => () => {

@@ -1,4 +1,4 @@
-// How good a move is: the marks, what a judge says of the four moves, and bars that show it.
+// How good a move is: the marks, what a judge says of the four moves, and bars for them.
 
 import { el } from "./dom.js";
 import { ARROWS, DIRECTIONS } from "./game.js";
@@ -17,7 +17,7 @@ export const isMistake = (mark) => ["slip", "mistake", "blunder"].includes(mark)
 export const gradeSign = (mark, title = null) =>
   el("span", { class: `grade ${mark}`, title }, GRADES[mark].sign);
 
-// A mark in words, and unless the move was best which one is better; `made` comes before the word.
+// A mark in words and, unless the move was best, a better one; `made` comes before the word.
 export const markSentence = (mark, better, lost, made = "") => [
   gradeSign(mark),
   ` ${made}${GRADES[mark].word}`,
@@ -26,13 +26,13 @@ export const markSentence = (mark, better, lost, made = "") => [
     : el("span", { class: "dim" }, ` · better ${better}${lost && `, ${lost}`}`),
 ];
 
-// What a move gave away: points if the judge is exact, else about which share of the value.
+// What a move lost: points if the judge is exact, else the approximate share of the value.
 export function lostText(mark, regret, best, exact) {
   if (exact) return regret < 0.05 ? "hardly anything lost" : `lost ${number(regret)} points`;
   return isMistake(mark) ? `about ${percent(regret / Math.max(best, 1), 0)} less` : "";
 }
 
-// What a player's thoughts say about the four moves: value, mark and regret by direction.
+// A player's opinion of the four moves: value, mark and regret by direction.
 export function thoughtsOf(thinks, legal) {
   const values = DIRECTIONS.map((name) => thinks.values[name]);
   const known = values.filter((value) => value !== null);
@@ -57,7 +57,7 @@ export function thoughtsOf(thinks, legal) {
   };
 }
 
-// The same of an analysis: by the table or, with a spec, by the player that was asked.
+// The same for an analysis: by the table or, with a spec, by the player that was asked.
 export function verdict(analysis, spec = "") {
   const moves = DIRECTIONS.map((name) => analysis.moves[name]);
   const legal = moves.map((move) => move.legal);
@@ -120,7 +120,7 @@ export class MoveBars {
       lost.textContent = "";
     }
   }
-  // Bars from the worst move to the best; differences that hardly matter look small.
+  // Scale the bars from the worst move to the best; negligible differences look small.
   show({ values, legal, regrets, optimal, best, gap, choice, points, sign = "✓ best", marks, exact }) {
     const span = Math.max(gap, points ? 0.02 * Math.abs(best) : 0);
     this.rows.forEach(({ row, bar, value, lost }, d) => {

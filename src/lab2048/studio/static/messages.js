@@ -1,8 +1,8 @@
-// What is said to whoever uses the page: by voice, in a line that goes away, as a question.
+// Messages to the user: for screen readers, as a line that disappears, as a question.
 
 import { el } from "./dom.js";
 
-const SHOWN = 8000; // milliseconds that a line stays
+const SHOWN = 8000; // milliseconds until the line disappears
 
 // Tell a screen reader.
 export function say(text) {
@@ -22,7 +22,7 @@ export function hideLine() {
   document.getElementById("toast").hidden = true;
 }
 
-// Ask before something is lost. Escape, and going elsewhere in the history, mean no.
+// Ask before something is lost. Escape, and navigating the history, mean no.
 export async function confirmed({ title, text, yes, no }) {
   const question = questionBox(title, text, yes, no);
   document.body.append(question);
@@ -47,8 +47,8 @@ function questionBox(title, text, yes, no) {
   return el("dialog", { role: "alertdialog", ...names }, heading, about, answers);
 }
 
-// Whether a question or another dialog is open: keys are for it then.
+// Whether a question or another dialog is open, which then gets all keys.
 export const isAsking = () => document.querySelector("dialog[open]") !== null;
 
-// Take back the question that is being asked, if there is one.
+// Close the open question, if there is one.
 export const withdrawQuestion = () => document.querySelector("dialog[role=alertdialog]")?.close();

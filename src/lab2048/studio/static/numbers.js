@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers as text.
 
 export function number(value, digits = 1) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
@@ -7,7 +7,7 @@ export function number(value, digits = 1) {
     .toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places })
     .replace("-", "−");
 }
-// A loss; one that would be shown as 0.0 is not worth a number.
+// A loss; one that would round to zero is shown as ≈ 0.
 export const loss = (value, digits = 1) =>
   value < 0.5 * 10 ** -digits ? "≈ 0" : `−${number(value, digits)}`;
 export const compact = (value) =>

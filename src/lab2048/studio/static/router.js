@@ -3,17 +3,17 @@
 import { el, fill } from "./dom.js";
 import { confirmed, fail, say, withdrawQuestion } from "./messages.js";
 
-const DELAY = 300; // milliseconds: browsers allow only so many changes of the address in a while
+const DELAY = 300; // milliseconds: browsers limit how often the address may change
 
 const addressNow = () => location.pathname + location.search + location.hash;
 const wanted = () => [new URLSearchParams(location.search), location.hash.slice(1)];
 
 export class Router {
-  #loaded = {}; // the modules of views that have been shown: these are shown again at once
-  #last = {}; // the address that each view was left at
+  #loaded = {}; // the modules of views shown so far, which need no loading
+  #last = {}; // the last address of each view
   #current = null; // what is shown: { name, view, keys }
-  #turn = 0; // only the last request to show something counts
-  #writing = 0; // the timer of an address that is written in a moment
+  #turn = 0; // counts requests to show a view: only the last one is carried out
+  #writing = 0; // the timer of an address that is still to be written
 
   // The views are those that the menu links to.
   constructor(main, links) {
@@ -44,7 +44,7 @@ export class Router {
     this.#show();
   }
 
-  // Give a key to the view that is shown; whether it takes it. One that is still coming takes none.
+  // Pass a key to the current view; returns whether it was used. A view that is loading uses none.
   press(event) {
     const isThere = this.name === this.#named();
     return Boolean(isThere && this.#current.view?.key?.(event));
@@ -52,8 +52,8 @@ export class Router {
 
   // -- going elsewhere ------------------------------------------------------------------------
 
-  // Go to an address; returns whether that was done. What is unfinished in the view that it is of
-  // is left only by someone who says so.
+  // Go to an address; returns whether that was done. If something in the view of that address is
+  // unfinished, the user has to confirm.
   async go(url) {
     const name = this.#named(new URL(url, location.href));
     const left = this.#last[name];
@@ -65,7 +65,7 @@ export class Router {
     return true;
   }
 
-  // Go to a view, where it was left; from itself, to its beginning.
+  // Go to a view as it was left; from the view itself, to its start.
   goBackTo(name) {
     this.go(name === this.name ? `/${name}` : (this.#last[name] ?? `/${name}`));
   }
@@ -77,7 +77,7 @@ export class Router {
 
   // -- the address ----------------------------------------------------------------------------
 
-  // Change the address without leaving what is shown; changes that come quickly are written once.
+  // Change the address of the current view; changes in quick succession are written once.
   #setAddress(url, { push = false } = {}) {
     const before = this.#last[this.name];
     if (push && url !== before) {
@@ -92,7 +92,7 @@ export class Router {
     if (url !== addressNow()) history.replaceState(null, "", url);
   }
 
-  // Write the address of what is shown, if that is to come.
+  // Write the address of the current view now, if it is still to be written.
   #settle() {
     if (this.#current) this.#write(this.#last[this.name]);
   }
@@ -104,7 +104,7 @@ export class Router {
 
   // -- showing --------------------------------------------------------------------------------
 
-  // Show what the address says.
+  // Show the view of the address.
   async #show() {
     const mine = ++this.#turn;
     const name = this.#named();
@@ -137,7 +137,7 @@ export class Router {
     shown.view = module.open(root, ...wanted(), this.#pageFor(shown));
   }
 
-  // What a view may do with the page; what it does late, when another one is shown, changes nothing.
+  // What a view may do with the page. Once another is shown, it can no longer change the address.
   #pageFor(shown) {
     return {
       say,

@@ -1,11 +1,11 @@
-// What the server says of itself, asked once: names of players, what each can do, who is usual.
+// Facts from the server, fetched once: players, what each can do, limits, and default players.
 
 import { get } from "./api.js";
 
-const EVERY = 400; // milliseconds from one question about progress to the next
-const known = new Map(); // answers, by what was asked
+const EVERY = 400; // milliseconds between requests for progress
+const known = new Map(); // promises of answers, by request
 
-// Ask for something, unless that was done before; an answer that does not come is asked for again.
+// Return the stored promise of a request, or make the request; one that fails is not stored.
 function once(key, ask) {
   if (!known.has(key)) {
     known.set(key, ask());
@@ -14,24 +14,24 @@ function once(key, ask) {
   return known.get(key);
 }
 
-// All players, and what they can do on a board.
+// All players, and whether they can play on a board.
 export const playersFor = ({ name, p4 }) =>
   once(`${name} ${p4}`, () => get("/api/players", { rules: name, p4 }));
 
-// Ask again what players can do, when a board has been solved.
+// Fetch all facts again, as players can do more once a board has been solved.
 export const forgetPlayers = () => known.clear();
 
-// Names of players, limits, and who is usual on which board.
+// Names of players, limits, and the default player of each board.
 export const serverFacts = () => once("", () => get("/api"));
 
-// Who judges a board that is not solved, if nobody is named.
+// The default player of a board, which also judges games if the board is not solved.
 export async function usualPlayer(rules) {
   const { judges } = await serverFacts();
   return judges[rules.name];
 }
 
-// Wait until the server has made a table or a survey, and tell how far it is meanwhile. Returns what
-// is solved then; null if nobody waits any more.
+// Wait until the server has made a table or a survey, and report the progress. Returns all solved
+// boards, or null if the answer is no longer wanted.
 export async function waitUntilMade(name, alive, tell) {
   for (;;) {
     await new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// The offer to solve a board, and then how far that is.
+// The offer to solve a board, and then its progress.
 
 import { post } from "./api.js";
 import { el, fill } from "./dom.js";
@@ -6,7 +6,7 @@ import { sizeText } from "./game.js";
 import { percent } from "./numbers.js";
 import { forgetPlayers, waitUntilMade } from "./server_facts.js";
 
-// How far it is: a share, and words.
+// Progress in words.
 function progress({ share, seconds }) {
   const left = share > 0.02 ? (seconds / share) * (1 - share) : null;
   return left === null
@@ -14,7 +14,7 @@ function progress({ share, seconds }) {
     : `${percent(share, 0)}, about ${Math.ceil(left)} s left`;
 }
 
-// Have a board solved, and tell how far that is until it is there. False if nobody waits any more.
+// Have a board solved, and report the progress. Returns false if the panel is no longer shown.
 async function solve(rules, alive, tell) {
   const name = `${rules.name}-score`;
   await post("/api/tables", JSON.stringify({ board: rules.name, p4: rules.p4 }));

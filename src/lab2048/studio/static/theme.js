@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, until somebody chooses.
+// Light or dark: the theme of the system, until the user chooses one.
 
 const KEY = "lab2048.theme";
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -8,7 +8,7 @@ function paint() {
   document.documentElement.dataset.theme = localStorage.getItem(KEY) ?? usual;
 }
 
-// Paint the page, and again when the system changes.
+// Apply the theme, now and whenever that of the system changes.
 export function followTheme() {
   dark.addEventListener("change", paint);
   paint();

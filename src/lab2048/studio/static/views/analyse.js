@@ -40,12 +40,12 @@ export function open(root, params, hash, page) {
     ranks: null,
     specs: [], // the players that are asked besides the table
     after: null, // the move whose spawns are shown
-    paint: 1, // the rank that a click puts
+    paint: 1, // the rank that a click puts into a cell
     focused: 0, // the cell that the Tab key leads to
     shown: null, // the analysis on the page
     solving: null, // the panel that offers to solve the board, and then shows how far that is
     most: 4, // players at a time
-    small: 8, // cells of boards that are solved when they are asked for
+    small: 8, // boards of up to this many cells are solved on first use
     asking: new AbortController(),
     alive: true,
   };
@@ -184,7 +184,7 @@ async function resize(view, size) {
   view.rules = Rules.parse(size, view.rules.p4);
   view.ranks = emptyBoard(view.rules).with(0, 1).with(-1, 1);
   view.after = null;
-  const usual = await usualPlayer(view.rules); // that of another board would only be in the way
+  const usual = await usualPlayer(view.rules); // the default of another board is of no use here
   view.specs = [...new Set(view.specs.map((spec) => (spec === before ? usual : spec)))];
   changed(view);
 }
@@ -210,7 +210,7 @@ function setAddress({ page, ranks, rules, specs, after }, push) {
   );
 }
 
-// Show the position and ask about it, after something in the view has changed.
+// Show the position and ask about it, after a change.
 function changed(view, { push = true } = {}) {
   setAddress(view, push);
   fillSettings(view);
@@ -227,7 +227,7 @@ function pickMove(view, d) {
   ask(view);
 }
 
-// The best move by the table or, without one, that of the first player; -1 if it is not known.
+// The best move by the table, else the choice of the first player; -1 if neither is known.
 function bestMove(shown) {
   const [first] = Object.values(shown?.players ?? {});
   return DIRECTIONS.findIndex((name) =>

@@ -36,13 +36,13 @@ const MOVES = {
   j: 2,
   h: 3,
 };
-const SHORT = 10; // moves; a game with no more is not kept for a review
+const SHORT = 10; // moves; games up to this length are not kept for a review
 
 export function open(root, params, hash, page) {
   const view = {
     page,
     game: null,
-    undone: false, // a game in which a move was taken back does not count for the best score
+    undone: false, // whether a move was taken back: such a game does not count for the best score
     judge: AUTO,
     hints: setting("hints", false),
     marks: [], // one for each move: { d, name }
@@ -121,7 +121,7 @@ function setAddress({ page, game, judge }, push = false) {
 
 // -- games --------------------------------------------------------------------------------------
 
-// Show a game, with the moves that were made in it.
+// Show a game, with the moves made so far.
 function begin(view, game, push = false) {
   keep(view);
   Object.assign(view, { game, undone: false, marks: [] });
@@ -137,18 +137,18 @@ function begin(view, game, push = false) {
   ask(view, { another: true });
 }
 
-// Go to a new game, if the one that is running may be left.
+// Go to another game, if the current one may be left.
 async function another(view, game, said) {
   if (await view.page.go(addressOf(game, view.judge))) view.page.say(said);
-  else if (view.alive) showSettings(view); // the board or p4 that was chosen is not the game's
+  else if (view.alive) showSettings(view); // show its own board and p4 again
 }
 
 function fresh(view, rules = view.game.rules) {
   another(view, new Game(rules, newSeed()), `New game on ${rules.name}`);
 }
 
-// The same position once more, with other tiles to come. Few moves are part of the practice: to
-// ask each time would be in the way of it.
+// Start again from the same position with other spawns. After a few moves this does not ask for
+// confirmation, as short tries are part of practice.
 function retry(view) {
   const { game } = view;
   if (!game.start) return;

@@ -1,4 +1,4 @@
-// Results: past evaluations side by side, and what has been solved.
+// Results: past evaluations side by side, and solved boards.
 
 import { get, query } from "../api.js";
 import { el, fill } from "../dom.js";
@@ -17,14 +17,14 @@ export const KEYS = [
 export function open(root, params, hash, page) {
   const view = {
     page,
-    rows: [], // one for each player of each evaluation
-    solved: null, // the tables, and what is being made
+    rows: [], // one per player and evaluation
+    solved: null, // the tables, and the jobs in progress
     sort: "made", // the column, and whether the largest comes first
     down: true,
     only: "", // the board whose rows are shown; "" for all
     chosen: [], // the rows that are ticked
     survey: "", // the table whose survey is open
-    detailed: null, // which drawing of the details counts
+    detailed: null, // identifies the last call of drawDetails
     alive: true,
   };
   view.parts = layOut(root, (board) => {
@@ -129,7 +129,7 @@ function drawRows(view) {
   drawDetails(view);
 }
 
-// Draw the evaluations again, after another order, board or row was chosen.
+// Redraw the evaluations after another order, board or row was chosen.
 function changed(view) {
   setAddress(view);
   drawRows(view);

@@ -33,11 +33,11 @@ export function open(root, params, hash, page) {
     played: null, // its turns, each with the board before the move
     fragment: "", // its moves, as the address has them
     at: 0, // the move that is shown
-    judge: "", // who judges, as it was asked for; "" leaves that to the server
+    judge: "", // the spec of the judge; "" leaves the choice to the server
     judgeName: "",
     points: false, // whether the judge's values are points
-    exact: false, // only then do losses add up to points
-    steps: [], // what the judge says of the moves, as far as it has come
+    exact: false, // whether the judge is exact: only then are losses in points
+    steps: [], // the moves judged so far
     summary: null,
     stop: new AbortController(),
   };

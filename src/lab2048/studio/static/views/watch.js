@@ -1,4 +1,4 @@
-// Watch: one player at work, or two side by side on the same seed.
+// Watch: one player, or two side by side on the same seed.
 
 import { reviewOf, rulesIn, seedIn } from "../addresses.js";
 import { query } from "../api.js";
@@ -19,7 +19,7 @@ export const KEYS = [
   ["r", "review the first player's game"],
 ];
 const SPEED = 8; // moves per second, unless another is chosen
-const LAST = 100000; // the move that a game can be shown from, at most
+const LAST = 100000; // the highest move from which a game can be shown
 
 export function open(root, params, hash, page) {
   const view = {
@@ -111,12 +111,12 @@ async function arrive(view, params) {
 
 function leave(view) {
   view.alive = false;
-  view.paused = true; // whoever comes back finds the game where it was
+  view.paused = true; // so that the address keeps the move that is shown
   if (view.sides.some((side) => side.facts)) setAddress(view);
   for (const side of view.sides) side.close();
 }
 
-// The address; while it is paused, with the move that is shown.
+// Set the address; while paused, with the move that is shown.
 function setAddress(view, at = Math.max(...view.sides.map((side) => side.at ?? 0))) {
   const { page, rules, specs, seed, speed, paused } = view;
   page.setAddress(
@@ -132,7 +132,7 @@ function setAddress(view, at = Math.max(...view.sides.map((side) => side.at ?? 0
 
 // -- games --------------------------------------------------------------------------------------
 
-// Begin again, with one side for each player. `at` is the move that is shown first.
+// Restart, with one side per player. `at` is the first move to be shown.
 function restart(view, seed = view.seed, at = 0) {
   view.seed = seed;
   const { sides, specs, rules, speed, paused, parts } = view;
@@ -159,12 +159,12 @@ function showSettings({ page, parts, rules, seed, specs, actions }) {
 async function resize(view, size) {
   const before = await usualPlayer(view.rules);
   view.rules = Rules.parse(size, view.rules.p4);
-  const usual = await usualPlayer(view.rules); // that of another board may not play on this one
+  const usual = await usualPlayer(view.rules); // others may not play on this board
   view.specs = view.specs.map((spec) => (spec === before ? usual : spec));
   restart(view);
 }
 
-// Show what can be done now that something has changed.
+// Update the page after a change; `trouble` is an error from the server.
 function changed(view, trouble) {
   const { sides, parts, page } = view;
   if (trouble) view.paused = true; // the server has stopped as well

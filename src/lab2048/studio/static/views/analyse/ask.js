@@ -1,4 +1,4 @@
-// Questions about the position that is shown: first what is exact, then what players think.
+// Requests about the current position: first exact values, then players' opinions.
 
 import { get } from "../../api.js";
 import { el, fill } from "../../dom.js";
@@ -8,14 +8,14 @@ import { showAnswer } from "./move_table.js";
 import { offerReach } from "./reach.js";
 import { showSpawns } from "./spawns.js";
 
-const SLOW = 400; // milliseconds after which it is said why an answer takes so long
+const SLOW = 400; // milliseconds after which the page says why an answer takes so long
 const WAITING = {
   meaning: "",
   values: Object.fromEntries(DIRECTIONS.map((name) => [name, null])),
   choice: null,
 };
 
-// Ask about the position that is shown; what was asked before is given up.
+// Ask about the current position; the previous request is aborted.
 export async function ask(view) {
   view.asking.abort();
   view.asking = new AbortController();
@@ -44,7 +44,7 @@ export async function ask(view) {
   }
 }
 
-// Ask and show. What is exact is there at once; players may take a while.
+// Ask and show. Exact values come at once; players may take a while.
 async function answer(view, signal, slow) {
   const { rules, ranks, specs, after } = view;
   const params = { board: hex(ranks), rules: rules.name, p4: rules.p4 };
@@ -64,7 +64,7 @@ async function answer(view, signal, slow) {
   if (exact.value !== null) offerReach(view, params, signal);
 }
 
-// What players think, and what went wrong with those that do not answer.
+// Players' opinions, and the errors of those that failed.
 async function thoughtsOn(params, specs, signal) {
   const found = await Promise.allSettled(
     specs.map((player) => get("/api/analyse", { ...params, player }, signal)),

@@ -1,4 +1,4 @@
-// The board that can be edited: its cells, the tiles to choose from, and its keys.
+// The board editor: its cells, the palette of tiles, and its keys.
 
 import { tileFace } from "../../board.js";
 import { el, fill } from "../../dom.js";
@@ -54,7 +54,7 @@ function cell(view, number) {
   );
 }
 
-// The Tab key leads to the cell that had the focus last.
+// Tab goes to the cell that had the focus last.
 function focusCell(view, number, target) {
   view.focused = number;
   for (const each of view.parts.editor.querySelectorAll("[tabindex='0']")) each.tabIndex = -1;
@@ -65,7 +65,7 @@ function put(view, number, rank) {
   view.actions.setPosition(view.ranks.with(number, Math.max(0, Math.min(HIGHEST, rank))));
 }
 
-// The tiles to put, and which one is chosen.
+// Draw the palette: the tiles to choose from, and which one is chosen.
 export function drawPalette(view) {
   const most = Math.min(HIGHEST, Math.max(11, view.rules.cells + 1));
   fill(
@@ -92,7 +92,7 @@ function swatch(view, rank) {
   );
 }
 
-// What a key does in the cell that has the focus; whether it does anything.
+// Handle a key in the cell that has the focus; returns whether it was used.
 export function editorKey(view, event) {
   const number = Number(event.target.dataset.cell);
   const { cols } = view.rules;

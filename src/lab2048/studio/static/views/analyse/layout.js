@@ -1,9 +1,9 @@
-// The elements of Analyse, and where they stand.
+// The elements of Analyse and their layout.
 
 import { button, el, field, fill, stage } from "../../dom.js";
 import { PlayerPicker, fourInput, sizeSelect } from "../../fields.js";
 
-// Make the elements, and put them into the page. `actions` is what they do.
+// Create the elements and put them into the page. `actions` are their handlers.
 export function layOut(root, actions) {
   const parts = {
     editor: el("div", { class: "editor", role: "grid", "aria-label": "Board editor" }),
@@ -52,7 +52,7 @@ function textField(actions) {
   return text;
 }
 
-// Take a board of several lines before the field, which has only one, drops its line breaks.
+// Read a board of several lines before the single-line field drops the line breaks.
 function takeLines(event, data, actions) {
   const board = data.getData("text").trim();
   if (!board.includes("\n")) return;
@@ -60,7 +60,7 @@ function takeLines(event, data, actions) {
   actions.readLines(board);
 }
 
-// The fields above the answer: the board, p4, and who is asked besides the table.
+// The fields for the board, p4, and the players that are asked besides the table.
 export function fillSettings({ parts, rules, specs, most, page, actions }) {
   fill(
     parts.settings,

@@ -1,4 +1,4 @@
-// The answer about a position: who says what about its four moves.
+// The answer about a position: a verdict, and a table of the four moves.
 
 import { el, fill, nameParts } from "../../dom.js";
 import { ARROWS, DIRECTIONS } from "../../game.js";
@@ -42,7 +42,7 @@ function verdictOn(found) {
   ];
 }
 
-// Why the best move is best, against the one that comes next.
+// Why the best move is better than the next best.
 function why(found, best) {
   const [next] = DIRECTIONS.filter(
     (name) => found.moves[name].legal && !found.moves[name].optimal,

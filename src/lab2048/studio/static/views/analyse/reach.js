@@ -1,4 +1,4 @@
-// The chance to reach each tile from a position, by a player who is after just that tile.
+// The chance of reaching each tile from a position, for a player that aims at just that tile.
 
 import { get } from "../../api.js";
 import { el, fill } from "../../dom.js";
@@ -6,7 +6,8 @@ import { percent } from "../../numbers.js";
 
 const AT_ONCE = 6; // cells; the tables of larger boards take a while to make
 
-// Show the chances if they are quick to find, or there already; else a button that asks for them.
+// Show the chances if the board is tiny, or too large for tables to be made here; in between, a
+// button that asks for them.
 export function offerReach({ parts, rules, small }, params, signal) {
   const load = () => showReach(parts.reach, params, signal);
   if (rules.cells <= AT_ONCE || rules.cells > small) load();
@@ -25,7 +26,7 @@ async function showReach(place, params, signal) {
       { class: "reach-list" },
       rows.map(([name, chance]) => chanceBar(name, chance)),
     );
-    const about = note ?? "By a player who is after just that tile.";
+    const about = note ?? "For a player that aims at just that tile.";
     fill(place, title, rows.length ? bars : null, el("p", { class: "dim" }, about));
   } catch (error) {
     if (error.name !== "AbortError") fill(place, el("p", { class: "trouble" }, error.message));

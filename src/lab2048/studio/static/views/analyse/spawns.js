@@ -1,4 +1,4 @@
-// The spawns after a move: every tile that may come, each a position to go on from.
+// The spawns after a move; each leads to a position to continue from.
 
 import { smallBoard } from "../../board.js";
 import { el, fill } from "../../dom.js";

@@ -27,7 +27,7 @@ export function addressOf({ rules, seed, start, moves }, judge) {
   return moves.length ? `${found}#${packMoves(moves)}` : found;
 }
 
-// What to ask before the game of an address is left for another one; null if it is not running.
+// The question to ask before leaving the game of an address; null if it is not in progress.
 export function unfinished(address) {
   const { searchParams, hash } = new URL(address, location.href);
   const { game } = gameOf(searchParams, hash.slice(1));

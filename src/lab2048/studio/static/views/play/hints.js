@@ -1,4 +1,4 @@
-// What a judge says: hints for the move to come, and a mark for the one that was made.
+// What a judge says: hints for the next move, and a mark for the last one.
 
 import { get } from "../../api.js";
 import { fill } from "../../dom.js";
@@ -24,7 +24,7 @@ async function question(judge, rules, ranks, signal) {
   return { analysis, spec };
 }
 
-// Ask about the board that is shown. What was asked before goes on: it tells how good the move was.
+// Ask about the current board. The previous request goes on, as its answer grades the last move.
 export function ask(view, { another = false } = {}) {
   const { game, parts, hints } = view;
   if (another) view.asking?.stop.abort();
@@ -60,7 +60,7 @@ function showAnswer(view, { analysis, spec }) {
   if (analysis.solvable) offerToSolve(view);
 }
 
-// What the values are; without any, why there are none.
+// What the values mean or, if there are none, why.
 function noteOn(analysis, found, hints) {
   if (found.empty) return analysis.note;
   if (!hints) return null;
@@ -81,10 +81,10 @@ function offerToSolve(view) {
   fill(solve, solvePanel(rules, alive, done));
 }
 
-// Say how good the move was that has just been made, by the answer to the question before it.
+// Grade the move just made, by the answer about the board before it.
 export async function judgeMove(view, asked, d, count) {
   if (!asked) return;
-  const pending = { d }; // what stands in its place later is of another game, or another move
+  const pending = { d }; // if another object takes its place, the game or the move has changed
   view.marks[count - 1] = pending;
   const early = new Promise((resolve) => {
     setTimeout(resolve, PATIENCE, null);
@@ -104,7 +104,7 @@ function showMark(place, { marks, regrets, best, exact, better }, d) {
   fill(place, markSentence(marks[d], better, lost, `${DIRECTIONS[d]}: `));
 }
 
-// Show the marks of the last moves, as far as they are known.
+// Show the known marks of the last moves.
 export function paintMarks({ marks, parts }) {
   const last = Array.from(marks.slice(-SHOWN)); // without holes
   const names = last.map((each) => each?.name ?? "none");

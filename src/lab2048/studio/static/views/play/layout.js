@@ -1,11 +1,11 @@
-// The elements of Play, and where they stand.
+// The elements of Play and their layout.
 
 import { BoardView } from "../../board.js";
 import { button, el, fill, stage } from "../../dom.js";
 import { AUTO, PlayerPicker } from "../../fields.js";
 import { MoveBars } from "../../marks.js";
 
-// Make the elements, and put them into the page. `actions` is what they do.
+// Create the elements and put them into the page. `actions` are their handlers.
 export function layOut(root, hints, actions) {
   const parts = elements(hints, actions);
   const { settings, practice, mark, trail, hintLabel, bars, note, solve } = parts;

@@ -8,10 +8,10 @@ import { number, whole } from "../../numbers.js";
 import { SHARE, card } from "./chart_card.js";
 import { idOf } from "./evaluations.js";
 
-const MISTAKES = 2; // that are listed for each player
-const SPREAD = 20; // scores that are so far apart are drawn on a logarithmic scale
+const MISTAKES = 2; // listed per player
+const SPREAD = 20; // the ratio of scores above which their axis is logarithmic
 
-// Draw what is ticked. Only the last call counts: answers may come in another order.
+// Draw the ticked rows. Only the last call counts, as answers may arrive out of order.
 export async function drawDetails(view) {
   const { rows, chosen, page, parts } = view;
   const mine = (view.detailed = {});
@@ -37,7 +37,7 @@ export async function drawDetails(view) {
   fill(parts.details, el("div", { class: "charts" }, cards), mistakes(judged));
 }
 
-// Rows with everything that is known about them, and a name that tells them apart.
+// Rows with their full results, and a label that tells them apart.
 async function wholeRows(picked) {
   const files = new Map();
   for (const name of new Set(picked.map((row) => row.name)))

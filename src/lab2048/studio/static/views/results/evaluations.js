@@ -1,4 +1,4 @@
-// The table of past evaluations: a row for each player, which can be sorted and ticked.
+// The table of past evaluations, one row per player; rows can be sorted and ticked.
 
 import { el, fill, nameParts } from "../../dom.js";
 import { sizeText } from "../../game.js";
@@ -17,7 +17,7 @@ const COLUMNS = [
   ["speed", "moves/s", (row) => row.moves_per_second],
   ["made", "made", (row) => row.made],
 ];
-// What a row is about, and what comes first where there is little room; the rest is more.
+// Classes of columns where there is little room: the name, figures shown first; the rest is "more".
 const KINDS = { player: "name", mean: "first", loss: "first", agreement: "first" };
 const SHOW = {
   player: nameParts,
@@ -42,19 +42,19 @@ const SHOW = {
       .map(([name, { rate }]) => `${name}:\u00a0${percent(rate, rate < 0.1 ? 1 : 0)}`)
       .join(", "),
 };
-const SHOWN = 6; // rows that are ticked at a time
+const SHOWN = 6; // the most rows ticked at a time
 
 export const isColumn = (name) => COLUMNS.some(([key]) => key === name);
 export const idOf = (row) => `${row.name}/${row.place}`;
 
-// The rows that are ticked unless others are chosen: those of the newest evaluation.
+// The rows that are ticked by default: those of the newest evaluation.
 export const newest = (rows) =>
   rows
     .filter((row) => row.name === rows[0].name)
     .slice(0, SHOWN)
     .map(idOf);
 
-// A figure: exact where that is known, and what games have shown, with half its 95% interval.
+// A figure: the exact one if it is known, and the mean over games with half its 95% interval.
 function figure(exact, played) {
   if (!played) return "–";
   const under = (text) => (text ? el("span", { class: "under" }, text) : null);
@@ -70,7 +70,7 @@ export function drawEvaluations(view, changed) {
     fill(parts.table, noEvaluations());
     return;
   }
-  // what nobody has a figure for is left out
+  // leave out figures that no row has
   const columns = COLUMNS.filter(
     ([key, , value]) =>
       !["loss", "agreement"].includes(key) || rows.some((row) => (value(row) ?? null) !== null),

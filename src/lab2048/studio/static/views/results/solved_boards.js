@@ -9,7 +9,7 @@ import { SHARE, card } from "./chart_card.js";
 
 const COLUMNS = ["board", "objective", "p4", "positions", "value of the start", "size", "survey"];
 
-// Draw the table of boards, and the survey that is open. `changed` is told of another survey.
+// Draw the table of boards, and the open survey. `changed` is called when a survey is opened.
 export function drawBoards(view, changed) {
   const { tables, making } = view.solved;
   const found = [...tables].sort(bySize);
@@ -25,7 +25,7 @@ export function drawBoards(view, changed) {
   if (open?.surveyed) show(open);
 }
 
-// Small boards first; of a board, what was solved for the score first.
+// Small boards first; for each board, the score before other objectives.
 function bySize(a, b) {
   const cells = (name) => name.split("x").reduce((rows, cols) => rows * cols);
   const order = cells(a.board) - cells(b.board) || a.board.localeCompare(b.board);
@@ -110,7 +110,7 @@ async function showSurvey(view, each, changed) {
   }
 }
 
-// Have a survey made, tell how far that is, and show it.
+// Have a survey made, report the progress, and show it.
 async function makeSurvey(view, each, place, changed) {
   await post(`/api/surveys/${each.name}`, "{}");
   const alive = () => view.alive;

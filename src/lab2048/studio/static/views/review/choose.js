@@ -1,14 +1,14 @@
-// The page on which a game is chosen: from a file, or from those of this browser.
+// The choice of a game: from a file, or from those stored in this browser.
 
 import { games } from "../../browser_storage.js";
 import { el, fill } from "../../dom.js";
 import { parseRecord } from "../../game.js";
 import { whole } from "../../numbers.js";
 
-const LISTED = 200; // games of a file
-const MOST_BYTES = 50e6; // of a file
+const LISTED = 200; // games of a file that are listed
+const MOST_BYTES = 50e6; // the largest file that is read
 
-// Show what there is to choose from. `load` takes a game.
+// Show the games to choose from. `load` is called with the one chosen.
 export function showChoice(place, page, load) {
   const found = el("div", { class: "found" });
   const file = el("input", {
@@ -73,7 +73,7 @@ function entry(record, load, when = null) {
   );
 }
 
-// Show the games of a file; if there is only one, take it.
+// Show the games of a file; if there is only one, load it.
 async function readFile(file, place, page, load) {
   if (!file) return;
   try {

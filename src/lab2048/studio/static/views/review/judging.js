@@ -1,4 +1,4 @@
-// A game judged by the server: what it says comes in lines, some moves at a time.
+// A game judged by the server, which streams its answer as lines, some moves at a time.
 
 import { postLines } from "../../api.js";
 import { el, fill } from "../../dom.js";
@@ -6,7 +6,7 @@ import { DIRECTIONS, recordJson } from "../../game.js";
 import { lostText, markSentence } from "../../marks.js";
 import { whole } from "../../numbers.js";
 
-// Have the game judged; what was under way is given up. `done` is called at the end.
+// Have the game judged; a review in progress is aborted. `done` is called at the end.
 export async function judgeGame(view, done) {
   view.stop.abort();
   view.stop = new AbortController();
@@ -33,7 +33,7 @@ export async function judgeGame(view, done) {
   }
 }
 
-// Take a line of the answer: who judges, the steps of some moves, the summary, or an error.
+// Handle a line of the answer: the judge, the steps of some moves, the summary, or an error.
 function hear(view, line) {
   const { head, bar, caveat } = view.parts;
   if (line.error) throw new Error(line.error);

@@ -1,10 +1,10 @@
-// The elements of a game that is reviewed, and where they stand.
+// The elements of Review and their layout.
 
 import { BoardView } from "../../board.js";
 import { button, el, field, fill, stage } from "../../dom.js";
 import { AUTO, PlayerPicker } from "../../fields.js";
 
-// Make the elements. `actions` is what they do.
+// Create the elements. `actions` are their handlers.
 export function makeParts(actions) {
   const slider = el("input", {
     type: "range",

@@ -7,7 +7,7 @@ import { ARROWS, DIRECTIONS } from "../../game.js";
 import { GRADES, gradeSign, isMistake, lostText } from "../../marks.js";
 import { number, percent, whole } from "../../numbers.js";
 
-const DRAWN = 1500; // points of a graph, about
+const DRAWN = 1500; // approximate number of points in a graph
 
 // Show everything. `step` goes to a move.
 export function showSummary(view, step) {

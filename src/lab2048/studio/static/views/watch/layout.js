@@ -1,11 +1,11 @@
-// The elements of Watch, and where they stand.
+// The elements of Watch and their layout.
 
 import { button, el, field, fill } from "../../dom.js";
 import { PlayerPicker, fourInput, sizeSelect } from "../../fields.js";
 
-export const SPEEDS = [1, 2, 4, 8, 15, 30, 60, 120, 250, 500, 1000, 0]; // 0: as fast as it goes
+export const SPEEDS = [1, 2, 4, 8, 15, 30, 60, 120, 250, 500, 1000, 0]; // 0: no limit
 
-// Make the elements, and put them into the page. `actions` is what they do.
+// Create the elements and put them into the page. `actions` are their handlers.
 export function layOut(root, actions) {
   const parts = {
     settings: el("div", { class: "row" }),

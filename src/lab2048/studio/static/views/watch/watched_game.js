@@ -8,7 +8,7 @@ import { DIRECTIONS, Rules, fromHex, makeRecord, slide } from "../../game.js";
 import { MoveBars, thoughtsOf } from "../../marks.js";
 import { whole } from "../../numbers.js";
 
-const RATED = 2000; // milliseconds over which moves per second are counted
+const RATED = 2000; // milliseconds over which moves per second are averaged
 
 export class Side {
   constructor(page, onstate) {
@@ -16,7 +16,7 @@ export class Side {
       page,
       onstate, // called when something has changed, with an error if there is one
       socket: null,
-      order: null, // what was asked for: the first message to the server
+      order: null, // the game that is wanted: the first message to the server
       facts: null, // the game that the server plays
       moves: "",
       spawns: "",
@@ -75,7 +75,8 @@ export class Side {
     });
   }
 
-  // Give an order; while the socket is being opened it becomes a part of the first one.
+  // Send an order. Speed, play and pause also change the first message, which is sent when the
+  // socket opens; a step before that is lost.
   send(order) {
     if (order.do === "speed") this.order.speed = order.speed;
     if (order.do === "pause" || order.do === "play") this.order.paused = order.do === "pause";
@@ -90,7 +91,7 @@ export class Side {
     this.seen = [];
   }
 
-  // -- what comes -----------------------------------------------------------------------------
+  // -- messages from the server ---------------------------------------------------------------
 
   #hear(frame) {
     if (frame.error) {
@@ -113,7 +114,7 @@ export class Side {
     this.onstate();
   }
 
-  // A single move slides; several at once, or as fast as it goes, are shown as they end.
+  // Animate a single move; of several at once, or at full speed, show only the result.
   #showBoard(frame, rules) {
     const before = this.ranks;
     this.ranks = fromHex(frame.board);
@@ -135,7 +136,7 @@ export class Side {
     else this.#showRate(frame);
   }
 
-  // Moves per second over the last seconds, as the page sees it.
+  // Moves per second over the last seconds, as seen by the page.
   #showRate(frame) {
     const now = performance.now();
     this.seen = [
@@ -166,7 +167,7 @@ export class Side {
     this.page.say(`${this.facts.player}: game over, ${frame.score} points`);
   }
 
-  // The game so far, as a file of games has it.
+  // The game so far, as in a file of games.
   record() {
     const { rules, p4, player, seed } = this.facts;
     const { final: score, ranks: board, moves, spawns } = this;

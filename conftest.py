@@ -1,4 +1,4 @@
-"""What tests and the examples in documentation share. (Fixtures of tests/ do not reach src/.)"""
+"""Fixtures for tests and for the examples in docstrings. (Those in tests/ do not reach src/.)"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from _pytest.doctest import DoctestItem
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        # these solve, play and train: there is much to compile
+        # these solve, play and train, so they compile many kernels
         heavy = {"solver", "measure", "data", "learn"} & {*item.path.parts}
         if isinstance(item, DoctestItem) and (heavy or item.name == "README.md"):
             item.add_marker(pytest.mark.slow)
@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def doctest_home(tmp_path_factory):
-    """A data folder for all examples in documentation: what they make is not the user's."""
+    """A data folder for all examples in docstrings, so that they do not write to the user's."""
     from lab2048.engine.jit import cache_folder
 
     folder = tmp_path_factory.mktemp("doctests")
@@ -26,7 +26,7 @@ def doctest_home(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _examples_leave_nothing(request, monkeypatch):
-    """Examples have a data folder of their own, and what they register is forgotten."""
+    """Give examples a data folder of their own, and undo what they register."""
     if isinstance(request.node, DoctestItem):
         monkeypatch.setenv("LAB2048_HOME", str(request.getfixturevalue("doctest_home")))
         request.getfixturevalue("forgetting")
@@ -34,7 +34,7 @@ def _examples_leave_nothing(request, monkeypatch):
 
 @pytest.fixture
 def forgetting():
-    """What is registered meanwhile is forgotten afterwards."""
+    """Undo all registrations made during a test."""
     from lab2048.learn import registry as learners
     from lab2048.players import heuristics
     from lab2048.players import registry as players

@@ -1,4 +1,4 @@
-"""The environments under the name by which Gymnasium finds them: `lab2048.env:lab2048/Game-v0`."""
+"""The module that Gymnasium users name to load the environments: `lab2048.env:lab2048/Game-v0`."""
 
 from lab2048.gym.environments import GameEnv, GameVectorEnv
 

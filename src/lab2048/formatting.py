@@ -1,6 +1,6 @@
-"""Numbers, chances, sizes and times as people read them.
+"""Format numbers, chances, sizes and times for people.
 
-A few lines each; humanize writes sizes with a fixed number of decimals, and times in words.
+The library for this, humanize, gives sizes a fixed number of decimals, and times in words.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ QUOTES = "\"'"
 
 
 def number(value: float | None) -> str:
-    """A value with as many digits as tell something."""
+    """A value with two decimals, or six significant digits if below 1; a dash for None."""
     if value is None:
         return "-"
     return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.6g}"
 
 
 def percent(chance: float) -> str:
-    """A chance in a column of nine characters."""
+    """A chance as a percentage, padded to nine characters."""
     return f"{100 * chance:8.4f}%"
 
 
 def size(count: int) -> str:
-    """Bytes, for people."""
+    """A number of bytes, with a fitting unit."""
     amount = float(count)
     for unit in ("bytes", "kB", "MB", "GB"):
         if amount < 1000:
@@ -39,7 +39,7 @@ def size(count: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time, for people."""
+    """A length of time, with a fitting unit."""
     if seconds < 1:
         return "a second"
     if seconds < 100:
@@ -50,22 +50,22 @@ def duration(seconds: float) -> str:
 
 
 def precise(value: float) -> str:
-    """A value with the digits that tell moves apart; a small one with more of them."""
+    """A value with enough digits to tell moves apart: four decimals, or more if it is small."""
     return f"{value:,.4f}" if abs(value) >= 0.01 or value == 0 else f"{value:.3g}"
 
 
 def plain(text: str) -> str:
-    """A text of a file, safe for a terminal: what cannot be printed becomes a question mark."""
+    """A text made safe for a terminal: unprintable characters become question marks."""
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def one_line(thing: object) -> str:
-    """A text, or what an error says, without line breaks and what else would move the cursor."""
+    """A text, or the message of an error, on one line and without control characters."""
     return plain(" ".join(str(thing).split()))
 
 
 def as_options(text: str) -> str:
-    """A message of the library with the keywords in it as options of the command line.
+    """A message of the library, with its keyword arguments written as command-line options.
 
     >>> as_options("`resume=True` goes on with it, `time_limit=3` ends it, `out` has another name")
     '--resume goes on with it, --time-limit 3 ends it, --out has another name'
@@ -79,6 +79,6 @@ def as_options(text: str) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """A hint: the nearest of some words, or all of them."""
+    """A hint for an unknown word: the nearest known word, or all of them."""
     near = difflib.get_close_matches(word, words, n=1)
     return f"did you mean {near[0]}?" if near else f"there is {', '.join(words)}"

@@ -1,4 +1,4 @@
-"""Where lab2048 keeps what it makes: one folder, and how a small file is put there safely."""
+"""The data folder of lab2048, messages on stderr, atomic writes and locks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 PAUSE, QUIET = 0.05, 1.0
-"""Seconds between two looks at a lock that another process has, and until that is said."""
+"""Seconds between attempts to take a lock, and before saying that another process holds it."""
 
 
 def home() -> Path:
-    """The folder of all data: `LAB2048_HOME`, or the platform's user data folder."""
+    """The data folder: `LAB2048_HOME`, or `lab2048` in the platform's user data folder."""
     if chosen := os.environ.get("LAB2048_HOME"):
         try:
             return Path(chosen).expanduser().absolute()
@@ -41,18 +41,18 @@ def say(text: str) -> None:
 
 
 _showing: list[Callable[[str], object]] = []
-"""Who shows lines that are soon replaced: the command line's console, on a terminal."""
+"""Functions that show transient lines: the command line's console, on a terminal."""
 
 
 def say_briefly(text: str) -> None:
-    """Show a line until the next one takes its place, if somebody does; an empty one just goes."""
+    """Show a line until the next one replaces it, if `shown_briefly`; an empty one clears it."""
     for show in _showing[-1:]:
         show(text)
 
 
 @contextmanager
 def shown_briefly(show: Callable[[str], object]) -> Iterator[None]:
-    """Have `show` show the lines of `say_briefly`."""
+    """Use `show` for the lines of `say_briefly`."""
     _showing.append(show)
     try:
         yield
@@ -70,7 +70,7 @@ def temporary_folder(name: str) -> Path:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let errors of the disk name the file, which those of a write do not."""
+    """Add the file's name to disk errors that lack it, as those of writes do."""
     try:
         yield
     except OSError as error:
@@ -81,10 +81,10 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, beside `path`, that takes its place when all is written and on the disk.
+    """A path to write to, beside `path`, which replaces it once all is written and on the disk.
 
-    A reader, or a crash, meets the old file or the new one. The library for this, atomicwrites, is
-    no longer looked after.
+    Readers find the old file or the new one, even after a crash. The library for this,
+    atomicwrites, is no longer maintained.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
@@ -102,13 +102,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Put `text` at `path`, all of it or nothing."""
+    """Write `text` to `path`, all of it or nothing."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 class ExistingFilesError(FileExistsError):
-    """Files that are there already, and would be replaced."""
+    """Files exist already and would be replaced."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         super().__init__(errno.EEXIST, "exists already; `force=True` replaces it", str(paths[0]))
@@ -116,10 +116,10 @@ class ExistingFilesError(FileExistsError):
 
 
 def check_target(path: Path, *, files: Sequence[str] = (), force: bool = False) -> None:
-    """Raise a `ValueError` unless a file can be written: known before hours of work.
+    """Raise a `ValueError` unless a file can be written, before hours of work are done for it.
 
     With `files` the path is a folder, and these are the names (or patterns) of what is put there.
-    A file that exists is replaced only with `force`, else it is an `ExistingFilesError`.
+    If files exist already, raise an `ExistingFilesError` unless `force` is set.
     """
     folder = bool(files)
     if path.exists() and path.is_dir() != folder:
@@ -127,7 +127,7 @@ def check_target(path: Path, *, files: Sequence[str] = (), force: bool = False) 
     there = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
     if there != path.absolute() and not there.is_dir():
         raise ValueError(f"{path} cannot be made: {there} is a file")
-    where = there if there.is_dir() else there.parent  # a new file takes the place of an old one
+    where = there if there.is_dir() else there.parent  # an old file is replaced, not written to
     if not os.access(where, os.W_OK):
         raise ValueError(f"{where} cannot be written to")
     there_already = [found for name in files for found in sorted(path.glob(name))]
@@ -145,10 +145,10 @@ def locked(
     wait: bool = False,
     tell: Callable[[str], None] = say,
 ) -> Iterator[None]:
-    """Be the only one who makes what a lock file stands for.
+    """Hold a lock file; `what` names in messages the thing that it protects.
 
-    If another process is at it, wait for its end, with a line that says so (`tell`); or raise an
-    error of this type. The lock goes when the process does.
+    While another process holds it, raise an error of type `error` or, with `wait`, wait after a
+    message through `tell`. The lock ends with the process at the latest.
     """
     from filelock import FileLock
 
@@ -156,7 +156,7 @@ def locked(
         path,
         poll_interval=PAUSE,
         thread_local=False,
-        fallback_to_soft=False,  # such a lock, by the mere presence of a file, would survive a kill
+        fallback_to_soft=False,  # a soft lock, a file that merely exists, would survive a kill
         on_acquired=_sign,
     )
     if not _take(lock, path, QUIET if wait else 0):
@@ -168,13 +168,13 @@ def locked(
     try:
         yield
     finally:
-        with suppress(OSError):  # Windows keeps what is open: filelock removes it there
+        with suppress(OSError):  # Windows cannot remove an open file: filelock does so later
             path.unlink(missing_ok=True)
         lock.release()
 
 
 def _take(lock: FileLock, path: Path, timeout: float) -> bool:
-    """Acquire a lock within `timeout` seconds (below 0: whenever that is); False if it is taken."""
+    """Acquire a lock within `timeout` seconds (negative: no limit); False if it stays taken."""
     from filelock import Timeout
 
     while True:
@@ -184,20 +184,20 @@ def _take(lock: FileLock, path: Path, timeout: float) -> bool:
                 lock.acquire(timeout)
             except Timeout:
                 return False
-            except FileNotFoundError:  # the one who had it has removed the folder that it is in
+            except FileNotFoundError:  # its last holder has removed the folder
                 continue
             return True
 
 
 def _sign(handle: int) -> None:
-    """Write into a lock file whose it is."""
+    """Write the id of this process into a lock file."""
     os.ftruncate(handle, 0)
     os.write(handle, f"{os.getpid()}\n".encode())
 
 
 def _owner(path: Path) -> str:
-    """The number of the process that has a lock, as far as it can be told."""
+    """The id of the process that holds a lock, or "unknown"."""
     try:
         return path.read_text("ascii", "replace")[:32].strip() or "unknown"
-    except OSError:  # it has just gone, or Windows lets nobody read what is locked
+    except OSError:  # it has just gone, or it is locked on Windows, which forbids reading
         return "unknown"

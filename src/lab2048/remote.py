@@ -1,7 +1,7 @@
-"""The one door to a cluster, for calls that have `cluster=`.
+"""Access to a cluster, for calls with `cluster=`.
 
-The package `cluster` comes after those whose work it does, so none of them can import it: they ask
-here, and it is imported when there is something to do.
+The packages whose work a cluster does come before the package `cluster` and may not import it. They
+call this module, which imports it on demand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 def cluster_at(
     cluster: Any, workers: int | None = None, shared: Path | None = None
 ) -> AbstractContextManager[Any]:
-    """Return the connection that `cluster=` stands for: by its address, or one that is open.
+    """Return the connection for `cluster=`: a new one to an address, or one that is open already.
 
     None stays None: this machine does the work. See `lab2048.cluster.connection.Connection` for
     what a connection can do.

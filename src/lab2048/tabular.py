@@ -25,7 +25,7 @@ LATEX = {
 
 
 class Grid(NamedTuple):
-    """A table of texts. The first column is set to the left, all others to the right."""
+    """A table of strings. The first column is left-aligned, all others right-aligned."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -34,7 +34,7 @@ class Grid(NamedTuple):
 class Tabular(ABC):
     """A result that is a table: `rows` for programs, `grid` for people.
 
-    A class that has `rows` can be written in four formats and shows itself in a notebook.
+    A class with `rows` can be written in four formats, and notebooks show it as a table.
 
     >>> class Squares(Tabular):
     ...     def rows(self):
@@ -55,13 +55,13 @@ class Tabular(ABC):
         """Return one flat dictionary per row, all with the same keys."""
 
     def grid(self) -> Grid:
-        """Return the table as people read it."""
+        """Return the table formatted for people."""
         rows = self.rows()
         names = list(rows[0]) if rows else []
         return Grid(names, [[shown(row[name]) for name in names] for row in rows])
 
     def as_json(self) -> Any:
-        """Return everything that is known, as plain values."""
+        """Return everything as values that JSON can hold."""
         return self.rows()
 
     def to_json(self, path: Path | str | None = None) -> str:
@@ -99,7 +99,7 @@ class Tabular(ABC):
         return _written("\n".join(lines) + "\n", path)
 
     def _repr_html_(self) -> str:
-        """Return the table as a notebook shows it."""
+        """Return the table in HTML, for notebooks."""
         headings, rows = self.grid()
         return html_table(headings, rows)
 
@@ -125,12 +125,12 @@ class SingleRow(Tabular):
     """
 
     def as_json(self) -> Any:
-        """Return the fields as plain values."""
+        """Return the fields as a dictionary."""
         assert is_dataclass(self)
         return asdict(self)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the one row; what is inside another value is named as in `score.mean`."""
+        """Return the one row; nested values have names such as `score.mean`."""
         return [dict(_leaves(self.as_json()))]
 
     def grid(self) -> Grid:
@@ -140,7 +140,7 @@ class SingleRow(Tabular):
 
 
 class Figures(SingleRow, dict[str, Any]):
-    """Figures by their names: a dictionary that is a table as well.
+    """Named figures: a dictionary that is also a table.
 
     >>> found = Figures(states=110, seconds={"total": 0.5})
     >>> found["states"], found.rows()
@@ -148,12 +148,12 @@ class Figures(SingleRow, dict[str, Any]):
     """
 
     def as_json(self) -> dict[str, Any]:
-        """Return the dictionary itself."""
+        """Return a plain copy of the dictionary."""
         return dict(self)
 
 
 def _leaves(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """All plain values in a dictionary, with the names of those around them."""
+    """All values in nested dictionaries, with dotted names; lists are joined into one text."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{before}{name}.")
@@ -169,7 +169,7 @@ def _bars(cells: Sequence[str]) -> str:
 
 
 def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in HTML: the first column to the left, all others to the right."""
+    """Return a table in HTML, the first column left-aligned, all others right-aligned."""
 
     def line(cells: Sequence[str], tag: str) -> str:
         sides = ["left", *["right"] * (len(cells) - 1)]
@@ -184,7 +184,7 @@ def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def latex(text: str) -> str:
-    """Return a text with LaTeX's own signs escaped."""
+    """Return a text with LaTeX's special characters escaped."""
     return "".join(LATEX.get(sign, sign) for sign in text)
 
 

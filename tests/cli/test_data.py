@@ -35,7 +35,7 @@ def test_make_and_check(command, tmp_path, warm_home):
     code, _, error = command("data", "check", path)
     assert code == 2 and "has moves on 3x2, not 4x4" in error
     code, _, error = command("data", "make", "--moves", "x", "--out", str(tmp_path / "c.txt"))
-    assert code == 2 and "a number of moves is such as 5000, 200k or 1M, not 'x'" in error
+    assert code == 2 and "a number of moves is written like 5000, 200k or 1M, not 'x'" in error
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ def test_numbers_of_things():
     found = {"5000": 5000, "200k": 200_000, "4.1M": 4_100_000, "16.1k": 16_100, "1m": 10**6}
     assert {text: counted(text) for text in found} == found
     for text in ("0.5", "1.0001k", "-1", "1e3", "1G", "", "k", "1_0", "\u0663"):
-        with pytest.raises(ValueError, match="a number of games is such as"):
+        with pytest.raises(ValueError, match="a number of games is written like"):
             counted(text)
     for text in ("0", "9999999M", "9" * 30):
         with pytest.raises(ValueError, match="games is"):
@@ -39,4 +39,4 @@ def test_numbers_of_games_and_moves_may_be_in_thousands(line, command, warm_home
 
 def test_a_number_that_is_none_is_said_in_plain_words(command):
     code, _, err = command("evaluate", "greedy", "--games", "1x")
-    assert code == 2 and "'--games': a number of games is such as 5000, 200k or 1M" in err
+    assert code == 2 and "'--games': a number of games is written like 5000, 200k or 1M" in err

@@ -101,7 +101,7 @@ def test_runs_against_perfect_play(own_home, command, tmp_path):
 LASTS = "a training lasts for --episodes, --moves or --minutes"
 BAD = [
     (("--episodes", "0"), "the number of games is from 1 to 1,000,000,000,000, not 0"),
-    (("--episodes", "many"), "a number of games is such as"),
+    (("--episodes", "many"), "a number of games is written like"),
     ((), LASTS),
     (
         ("--episodes", "10", "--minutes", "1"),

@@ -56,7 +56,7 @@ def test_bad_arguments_are_told_in_a_line(command, own_home):
     wrong = {
         (): "a training lasts for --moves, --steps or --minutes",
         ("--minutes", "-1"): "--minutes is a number above 0, not -1",
-        ("--moves", "x"): "a number of moves is such as 5000",
+        ("--moves", "x"): "a number of moves is written like 5000",
         ("--moves", "1k", "--preset", "big"): "there is no preset 'big'",
         ("--moves", "1k", "--device", "cuda:9"): "there is no device 'cuda:9' here",
         ("--moves", "1k", "--resume"): "there is no network 3x3-zero to go on with",

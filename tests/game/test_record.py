@@ -56,7 +56,7 @@ def test_a_bad_record_is_refused_with_its_line(tmp_path):
         "it has no 'moves'": {k: v for k, v in good.items() if k != "moves"},
         "format 9": {**good, "format": 9},
         "wrong kind": {**good, "score": "many"},
-        "the seed is no whole number": {**good, "seed": True},
+        "the seed is not a whole number": {**good, "seed": True},
         "a number is negative": {**good, "index": -1},
         "codec can't encode": {**good, "player": "\ud800"},
         "a board has 2 to 6 rows": {**good, "rules": {"rows": 1, "cols": 9, "p4": 0.1}},

@@ -1,1 +1,1 @@
-"""The same rules as kernels: packed boards, batches of boards, and how kernels are compiled."""
+"""The rules as kernels: packed boards, batches of boards, and the compilation of kernels."""

@@ -1,7 +1,7 @@
-"""The Numba types of arrays, by their names in `arrays`: for signatures that are no text.
+"""Numba types of arrays, named as in `arrays`, for signatures that are built from types.
 
-A kernel that takes scalars and arrays alone has a text for a signature. One that takes a record,
-whose type has no text, has one that is made of types.
+A kernel that takes only scalars and arrays has a string as its signature. The type of a record
+cannot be written in a string, so a kernel that takes one has a signature built from types.
 """
 
 from __future__ import annotations

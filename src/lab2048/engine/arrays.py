@@ -1,4 +1,4 @@
-"""The arrays that everything works on, by the names that signatures use, and memory for them."""
+"""The array types used everywhere, as annotations name them, and reusable memory for arrays."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from numpy.typing import DTypeLike, NDArray
 Words = NDArray[np.uint64]
 """Packed boards, keys and random words."""
 Counts = NDArray[np.int64]
-"""Numbers, places and moves."""
+"""Counts, indices and moves."""
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-"""What networks and tables of lines have, where half the memory counts for more than digits."""
+"""Networks and line tables, where halving the memory matters more than precision."""
 Halves = NDArray[np.uint32]
-"""Half words: lines of at most eight cells, and numbers of keys in a block."""
+"""Half words: lines of at most eight cells, and indices of keys."""
 Ints = NDArray[np.int32]
-"""What networks read, and links of trees, where half the memory counts."""
+"""Inputs of networks, and links of trees, where halving the memory matters."""
 Bytes = NDArray[np.uint8]
 Masks = NDArray[np.int8]
-"""Legal moves as Gymnasium has them: four 0s and 1s."""
+"""Legal moves in Gymnasium's form: four 0s and 1s."""
 Flags = NDArray[np.bool_]
 Slides = Halves
-"""Where lines slide, and the reward (`slides.table`)."""
+"""Slid lines and their rewards (`slides.table`)."""
 Pairs = Halves | Words
-"""Where lines slide to either side (`slides.pairs`)."""
+"""Lines slid to both sides (`slides.pairs`)."""
 
 
 class Buffer:
-    """Memory for arrays that are used one after the other: it grows, and is never given back."""
+    """Reusable memory for one array at a time; it grows and never shrinks."""
 
     def __init__(self, dtype: DTypeLike) -> None:
         self._memory = np.empty(0, dtype)
 
     def take(self, *shape: int) -> NDArray[Any]:
-        """An array of this shape; what is in it is left from before. The last one taken is void."""
+        """An uninitialised array of this shape, valid until the next call."""
         size = int(np.prod(shape))
         if len(self._memory) < size:
             self._memory = np.empty(size * 5 // 4, self._memory.dtype)

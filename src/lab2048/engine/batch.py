@@ -1,9 +1,9 @@
 """Kernels for many boards at once: whole games of the random player, and one step of each board.
 
-Boards are taken 64 at a time, in *lanes*. Every stage of a move is a short loop over all lanes,
-without branches, which the compiler turns into vector code; lanes that are not in use go along,
-and nobody looks at them. What is rare (a word that has to be replaced, for the draw to be exactly
-uniform) is only noticed in the loop, and mended after it.
+Boards are processed 64 at a time, in *lanes*. Every stage of a move is a short loop over all lanes,
+without branches, which the compiler vectorises; unused lanes are computed too, and ignored. A rare
+case (a random word that has to be replaced for the draw to be exactly uniform) is only detected in
+the loop, and corrected after it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lab2048.engine.slides import OVERFLOW, reward_rows, slide_rows
 
 LANES = 64
 ILLEGAL = -1
-"""Stands in place of the reward of a move that was not legal."""
+"""The reward reported for an illegal move."""
 
 PlayGames = Callable[[Words, Words, Words, Slides, Slides, Words, Words], None]
 Step = Callable[[Words, Counts, Words, Slides, Slides, Counts], None]
@@ -52,7 +52,7 @@ Step = Callable[[Words, Counts, Words, Slides, Slides, Counts], None]
 
 @inline("uint64(uint64[::1], uint64[::1], uint64[::1])")
 def choose_moves(masks: Words, words: Words, chosen: Words) -> U:
-    """A uniformly random legal move a lane; not 0 if some word has to be replaced."""
+    """Draw a uniformly random legal move per lane; not 0 if some word has to be replaced."""
     rare = U(0)
     for j in range(LANES):
         words[j] += GOLDEN
@@ -64,7 +64,7 @@ def choose_moves(masks: Words, words: Words, chosen: Words) -> U:
 
 @inline("void(uint64[::1], uint64[::1], uint64[::1])")
 def mend_choices(masks: Words, words: Words, chosen: Words) -> None:
-    """The moves again, with words replaced where they must be."""
+    """Draw the moves again, replacing words where necessary."""
     for j in range(LANES):
         k, _ = bounded(mix(words[j]), CHOICES[masks[j]])
         chosen[j] = nth_move(masks[j], k)
@@ -72,7 +72,7 @@ def mend_choices(masks: Words, words: Words, chosen: Words) -> None:
 
 @inline("void(uint64[::1], uint64[::1], uint64[::1], int64, int64)")
 def turn_boards(boards: Words, chosen: Words, turned: Words, rows: int, cols: int) -> None:
-    """The boards so that columns are rows: of squares where the move is vertical, else of all."""
+    """Transpose the boards, so that columns are rows; squares only where the move is vertical."""
     for j in range(LANES):
         turned[j] = transpose(boards[j], rows, cols)
         if rows == cols:
@@ -84,7 +84,7 @@ def turn_boards(boards: Words, chosen: Words, turned: Words, rows: int, cols: in
 def slide_boards(
     boards: Words, turned: Words, chosen: Words, across: Slides, down: Slides, rows: int, cols: int
 ) -> None:
-    """Slide the rows of `turned`; on rectangles those of the boards too, either may be wanted."""
+    """Slide the rows of `turned`; on rectangles also those of `boards`, for horizontal moves."""
     for j in range(LANES):
         side = ((chosen[j] + U(1)) >> U(1)) & U(1)
         turned[j] = slide_rows(turned[j], side, down, cols, rows)
@@ -106,7 +106,7 @@ def sum_rewards(
     rows: int,
     cols: int,
 ) -> None:
-    """The reward a lane, of boards that were turned; see `slides.OVERFLOW`."""
+    """Write the reward per lane, from turned boards before they slide; see `slides.OVERFLOW`."""
     for j in range(LANES):
         gained[j] = reward_rows(turned[j], down, cols, rows)
         if rows != cols:
@@ -117,7 +117,7 @@ def sum_rewards(
 
 @inline("void(uint64[::1], uint64[::1], uint64[::1], int64, int64)")
 def turn_back(boards: Words, turned: Words, chosen: Words, rows: int, cols: int) -> None:
-    """The afterstates in `turned`, from the boards that were slid."""
+    """Write the afterstates to `turned`, from the slid boards."""
     for j in range(LANES):
         horizontal = U(0) - (chosen[j] & U(1))
         straight = turned[j] if rows == cols else boards[j]
@@ -131,7 +131,7 @@ def spawn_tiles(
 ) -> U:
     """`packed.spawn` in each lane, without a branch; not 0 if some word has to be replaced.
 
-    What it makes of a board that is full, or empty, is no board.
+    For a board that is full, or empty with 16 cells, the result is meaningless.
     """
     rare = U(0)
     for j in range(LANES):
@@ -153,7 +153,7 @@ def spawn_tiles(
 def mend_spawns(
     after: Words, words: Words, boards: Words, fours: Words, four: Words, rows: int, cols: int
 ) -> None:
-    """The spawns again, with words replaced where they must be."""
+    """Draw the spawns again, replacing words where necessary."""
     for j in range(LANES):
         if empty_cells(after[j], rows, cols):
             word = mix(words[j])
@@ -163,7 +163,7 @@ def mend_spawns(
 
 @inline("uint64(uint64[::1], uint64[::1], int64, int64)")
 def find_moves(boards: Words, masks: Words, rows: int, cols: int) -> U:
-    """The legal moves a lane; not 0 if some board has none."""
+    """Write the legal moves per lane; not 0 if some board has none."""
     ended = U(0)
     for j in range(LANES):
         masks[j] = legal(boards[j], rows, cols)
@@ -173,13 +173,13 @@ def find_moves(boards: Words, masks: Words, rows: int, cols: int) -> U:
 
 # -- whole games -------------------------------------------------------------------------------
 
-# What a lane knows, a row of `lanes` each; the last two are the game's number and first turn.
+# The rows of `lanes`, one column per lane; the last two are the game's number and first turn.
 BOARD, MASK, CHOSEN, TURNED, WORD, OWN, FOURS, GAME, SINCE = range(9)
 
 
 @inline("void(uint64[:, ::1], int64, uint64, uint64, uint64[::1], int64, int64)")
 def begin_game(lanes: Words, j: int, key: U, begin: U, four: Words, rows: int, cols: int) -> None:
-    """Put the game `key` into a lane; it starts with `begin`, or with two spawns if that is 0."""
+    """Start the game `key` in a lane, from the board `begin` or, if that is 0, with two spawns."""
     lanes[BOARD, j], lanes[FOURS, j], lanes[WORD, j] = begin, U(0), key
     if begin == U(0):
         lanes[BOARD, j], lanes[FOURS, j] = start_board(key, four, rows, cols)
@@ -190,7 +190,7 @@ def begin_game(lanes: Words, j: int, key: U, begin: U, four: Words, rows: int, c
 
 @inline("void(uint64[:, ::1], int64, uint64, uint64[::1], uint64[:, ::1])")
 def end_game(lanes: Words, j: int, turn: U, last: Words, counts: Words) -> None:
-    """Write down the game of a lane, if it has had one: its last board, moves and spawned 4s."""
+    """Record the game of a lane, if it had one: its last board, number of moves and spawned 4s."""
     game = lanes[GAME, j]
     if game != U(last.size):
         last[game] = lanes[BOARD, j]
@@ -215,13 +215,13 @@ def games_kernel(rows: int, cols: int) -> PlayGames:
         last: Words,
         counts: Words,
     ) -> None:
-        """The games with these keys: the last board of each, its moves and its spawned 4s.
+        """Play the games with these keys; write the last board, number of moves and spawned 4s.
 
-        Each begins with its own board, or all with the same if there is only one.
+        `begins` has one board per game, or one for all; 0 stands for two spawns.
         """
         n = min(LANES, last.size)  # lanes in use
         started = turn = U(0)
-        nothing = U(last.size)  # no game's number
+        nothing = U(last.size)  # marks a lane without a game
         lanes = np.zeros((9, LANES), np.uint64)
         lanes[GAME] = nothing
         boards, masks, chosen, turned = lanes[BOARD], lanes[MASK], lanes[CHOSEN], lanes[TURNED]
@@ -229,7 +229,7 @@ def games_kernel(rows: int, cols: int) -> PlayGames:
         ended = U(1)
         while True:
             j = 0 if ended else n
-            while j < n:  # lanes whose game has ended get the next one, or the last lane's
+            while j < n:  # replace each game that has ended by the next, or by the last lane
                 if masks[j]:
                     j += 1
                     continue
@@ -266,7 +266,7 @@ def game_keys(seed: U, first: U, keys: Words) -> None:
 
 @kernel("void(uint64[::1], uint64[:, ::1], uint64, uint64, int64[:, ::1])")
 def summarise(last: Words, counts: Words, begin: U, spawned: U, out: Counts) -> None:
-    """Score, moves and largest rank of each game, and whether two 32768s merged on the way.
+    """Write score, moves and largest rank of each game, and whether two 32768s merged in it.
 
     `spawned` is the number of tiles that spawned before the first move.
     """
@@ -286,14 +286,14 @@ def summarise(last: Words, counts: Words, begin: U, spawned: U, out: Counts) -> 
 def undo_illegal(
     before: Words, boards: Words, words: Words, masks: Words, chosen: Words, gained: Words
 ) -> None:
-    """Lanes whose move was not legal, or did not fit, as they were; the former gain ILLEGAL."""
+    """Restore lanes whose move was illegal or overflowed; the former have the reward ILLEGAL."""
     for j in range(LANES):
         legal = (masks[j] >> chosen[j]) & U(1)
         fits = U(gained[j] < U(OVERFLOW))
         made = U(0) - (legal & fits)
         boards[j] = before[j] ^ ((before[j] ^ boards[j]) & made)
         words[j] -= GOLDEN & ~made
-        gained[j] |= legal - U(1)  # all ones, which is -1, where it was not
+        gained[j] |= legal - U(1)  # all ones, which is -1, if it was illegal
 
 
 @cache
@@ -306,8 +306,8 @@ def step_kernel(rows: int, cols: int) -> Step:
     ) -> None:
         """Move and spawn on every board of `state`, whose rows are boards, words, legal moves.
 
-        The reward is ILLEGAL, and the board as it was, where the move is not legal. Where it has
-        the bit OVERFLOW the board is as it was too: the caller has to make that move.
+        An illegal move has the reward ILLEGAL and changes nothing. A reward with the bit OVERFLOW
+        leaves the board unchanged as well: the caller has to make that move.
         """
         lanes = np.zeros((8, LANES), np.uint64)
         boards, words, masks, before = lanes[0], lanes[1], lanes[2], lanes[3]
@@ -335,7 +335,7 @@ def step_kernel(rows: int, cols: int) -> Step:
 
 @inline("UniTuple(uint64, 3)(uint64, uint64[::1], int64, int64)")
 def first_state(key: U, four: Words, rows: int, cols: int) -> tuple[U, U, U]:
-    """The start of the game `key` as `step` has it: the board, its word, its legal moves."""
+    """The start of the game `key` as a column of `state` in `step`: board, word, legal moves."""
     board, _ = start_board(key, four, rows, cols)
     return board, word_after_start(key), legal(board, rows, cols)
 
@@ -350,7 +350,7 @@ def restart(
     rows: int,
     cols: int,
 ) -> None:
-    """Begin game `games[j]` of `seeds[j]` on every board asked for."""
+    """Start game `games[j]` of seed `seeds[j]` on every board j in `which`."""
     for j in range(which.size):
         if which[j]:
             key = game_key(seeds[j], games[j])
@@ -364,7 +364,7 @@ def tally(
     gained: Floats,
     illegal: Flags,
 ) -> None:
-    """Add up the rewards of a step: the score of every game, and its illegal moves in a row."""
+    """Add the rewards of a step to the scores, and count each game's illegal moves in a row."""
     for j in range(len(rewards)):
         reward = max(rewards[j], 0)
         illegal[j] = rewards[j] < 0  # ILLEGAL
@@ -375,7 +375,7 @@ def tally(
 
 @kernel("void(uint64[:, ::1], uint8[:, ::1], int8[:, ::1], int64[::1])")
 def observe(state: Words, ranks: Bytes, masks: Masks, tiles: Counts) -> None:
-    """The ranks of every board, its legal moves as four 0s and 1s, and its largest tile."""
+    """Write the ranks of every board, its legal moves as four 0s and 1s, and its largest tile."""
     for j in range(state.shape[1]):
         largest = U(0)
         for cell in range(ranks.shape[1]):
@@ -389,7 +389,7 @@ def observe(state: Words, ranks: Bytes, masks: Masks, tiles: Counts) -> None:
 
 @kernel("void(uint64[:, ::1], uint64, uint64[::1], uint64[::1], int64, int64)")
 def begin_games(state: Words, seed: U, games: Words, four: Words, rows: int, cols: int) -> None:
-    """Begin games of a seed: boards, words of spawns, legal moves, and the player's own words."""
+    """Start games of a seed: write boards, spawn words, legal moves and the players' own words."""
     for j in range(len(games)):
         key = game_key(seed, games[j])
         state[0, j], state[1, j], state[2, j] = first_state(key, four, rows, cols)
@@ -398,7 +398,7 @@ def begin_games(state: Words, seed: U, games: Words, four: Words, rows: int, col
 
 @kernel("void(uint64[::1], uint64[::1])")
 def next_words(own: Words, words: Words) -> None:
-    """The next word of every player's own stream."""
+    """Advance every player's own stream and write its next word."""
     for j in range(len(own)):
         own[j] += GOLDEN
         words[j] = mix(own[j])

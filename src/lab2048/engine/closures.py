@@ -1,4 +1,4 @@
-"""What a kernel closes over, constants and other kernels: it tells one kernel from another."""
+"""The identity of a kernel: its code and what it closes over, constants and other kernels."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from numba.extending import is_jitted
 
 
 class KernelError(TypeError):
-    """A kernel that does not compile, or is given what a kernel cannot use."""
+    """A kernel that does not compile, or closes over something that kernels cannot use."""
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Where a function is."""
+    """The module and name of a function."""
     return f"{function.__module__}.{function.__name__}"
 
 
 def identity_of(function: Callable[..., Any]) -> str:
-    """What tells a kernel from others: its code, with its constants, and all that it closes over.
+    """A hash that identifies a kernel: its name, its code, and all that it closes over.
 
-    That is constants, and kernels, which have identities of their own. (Numba pickles what a
-    function closes over; two pickles of one kernel differ, and it would never be found again.)
+    It may close over constants, and over kernels, which have identities of their own. (Numba would
+    pickle them; two pickles of one kernel differ, and it would never be found in the cache.)
     """
     digest = hashlib.sha256(f"{function.__module__}.{function.__qualname__}".encode())
     digest.update(_code_text(function.__code__).encode())
@@ -35,31 +35,31 @@ def identity_of(function: Callable[..., Any]) -> str:
 
 
 def _code_text(code: CodeType) -> str:
-    """A text that tells code from other code: `x * 10.0` and `x * 20.0` have equal instructions."""
+    """Code as text, with its constants: `x * 10.0` and `x * 20.0` have equal instructions."""
     constants = [_constant_text(each) for each in code.co_consts]
     return f"{code.co_code.hex()} {code.co_names} {constants}"
 
 
 def _constant_text(constant: object) -> str:
-    """A text that tells a constant of some code from all others, the same in every process."""
+    """A constant of some code as text, unambiguous and the same in every process."""
     if isinstance(constant, CodeType):
         return _code_text(constant)
     if isinstance(constant, tuple):
         return f"({', '.join(map(_constant_text, constant))})"
-    if isinstance(constant, frozenset):  # strings are in another order in every process
+    if isinstance(constant, frozenset):  # the order of strings differs between processes
         return f"{{{', '.join(sorted(map(_constant_text, constant)))}}}"
     return repr(constant)
 
 
 def _given(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """What a function closes over, by name, without itself."""
+    """The names and values that a function closes over, except itself."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         if name != function.__name__:
             yield name, cell.cell_contents
 
 
 def _described(value: Any, name: str, function: Callable[..., Any]) -> str:
-    """A text that tells a constant, or a kernel, from all others; a `KernelError` if it is none."""
+    """A constant or a kernel as unambiguous text; a `KernelError` if it is neither."""
     if is_jitted(value):
         signatures = [] if value._can_compile else value.nopython_signatures  # a fragment has none
         return f"{identity_of(value.py_func)} {signatures} {sorted(value.targetoptions.items())}"
@@ -72,7 +72,7 @@ def _described(value: Any, name: str, function: Callable[..., Any]) -> str:
 
 
 def all_kept(function: Callable[..., Any]) -> bool:
-    """Whether all kernels that a function closes over are in the cache; so is it then."""
+    """Whether all kernels that a function closes over are cached; only then can it be cached."""
     return all(
         all_kept(each.py_func) if each._can_compile else isinstance(each._cache, KernelCache)
         for _, each in _given(function)
@@ -81,7 +81,7 @@ def all_kept(function: Callable[..., Any]) -> bool:
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]  # numba is Any here
-    """Numba's cache of one kernel, which is found by its signature and its identity."""
+    """Numba's cache of one kernel, which is looked up by its signature and its identity."""
 
     def __init__(self, function: Callable[..., Any], identity: str) -> None:
         super().__init__(function)

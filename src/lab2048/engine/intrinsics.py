@@ -1,6 +1,6 @@
-"""What the processor can do and Numba does not offer: pieces of LLVM code for kernels.
+"""Processor instructions that Numba does not offer, as LLVM code for kernels.
 
-With NUMBA_DISABLE_JIT=1 plain Python does the same.
+With NUMBA_DISABLE_JIT=1, plain Python does the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lab2048.engine.jit import IN_PYTHON, U
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """The address of an array's element: the first two arguments of every function here."""
+    """The address of an array's element; the first two arguments are the array and the index."""
     kind = signature.args[0]
     view = context.make_array(kind)(context, builder, arguments[0])
     return cgutils.get_item_pointer(context, builder, kind, view, [arguments[1]])
@@ -61,12 +61,12 @@ def _extract(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 def _has_extract() -> bool:
-    """Whether the processor gathers bits in one quick instruction."""
+    """Whether the processor has a fast instruction that gathers bits (PEXT)."""
     if IN_PYTHON:
         return False
     from llvmlite import binding
 
-    slow = ("znver1", "znver2", "bdver4")  # they have it, and take hundreds of cycles
+    slow = ("znver1", "znver2", "bdver4")  # here it takes hundreds of cycles
     return bool(binding.get_host_cpu_features().get("bmi2")) and (
         binding.get_host_cpu_name() not in slow
     )
@@ -99,27 +99,27 @@ def _coherent(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
 if IN_PYTHON:
 
     def load_fresh(array: Counts, place: int) -> int:
-        """A number of an array as other threads have left it."""
+        """An element of an array, as other threads have left it."""
         return int(array[place])
 
     def match_four(words: Words, place: U, key: U) -> U:
-        """Which of the four words from a place on are a key: bit n for the n-th."""
+        """Which of the four words from a place on equal a key: bit n for the n-th."""
         return U(sum(1 << n for n in range(4) if words[int(place) + n] == key))
 
     def lowest_bit(mask: U) -> U:
-        """The number of the lowest bit that is set; the mask is not 0."""
+        """The index of the lowest set bit; the mask must not be 0."""
         return U((int(mask) & -int(mask)).bit_length() - 1)
 
     def prefetch(words: Words, place: U) -> None:
-        """Have the words at a place brought near, for they are needed soon."""
+        """Do nothing; the compiled version loads the words at a place into the cache."""
 
     def extract_bits(word: U, mask: U) -> U:
-        """The bits of a word that a mask has, next to each other."""
+        """The bits of a word that a mask selects, moved together."""
         places = [place for place in range(64) if int(mask) >> place & 1]
         return U(sum((int(word) >> place & 1) << k for k, place in enumerate(places)))
 
     def coherent_step(weights: Singles, at: U, step: np.float32) -> None:
-        """Change a weight by temporal coherence; see the other one."""
+        """Update a weight by temporal coherence; see the compiled version."""
         change, distance = weights[at + U(1)], weights[at + U(2)]
         rate = abs(change) / distance if distance != 0 else np.float32(1)
         weights[at : at + U(4)] += np.array([rate * step, step, abs(step), 1], np.float32)
@@ -128,35 +128,35 @@ else:
 
     @intrinsic  # type: ignore[untyped-decorator]
     def load_fresh(context: Any, array: Any, place: Any) -> Any:
-        """A number of an array as other threads have left it; a plain read may be of long ago."""
+        """An element of an array, as other threads have left it; a plain read may be stale."""
         return types.int64(array, place), _fresh
 
     @intrinsic  # type: ignore[untyped-decorator]
     def match_four(context: Any, words: Any, place: Any, key: Any) -> Any:
-        """Which of the four words from a place on are a key: bit n for the n-th."""
+        """Which of the four words from a place on equal a key: bit n for the n-th."""
         return types.uint64(words, place, key), _match
 
     @intrinsic  # type: ignore[untyped-decorator]
     def lowest_bit(context: Any, mask: Any) -> Any:
-        """The number of the lowest bit that is set; the mask is not 0."""
+        """The index of the lowest set bit; the mask must not be 0."""
         return types.uint64(mask), _lowest
 
     @intrinsic  # type: ignore[untyped-decorator]
     def prefetch(context: Any, words: Any, place: Any) -> Any:
-        """Have the words at a place brought near, for they are needed soon."""
+        """Start loading the words at a place into the cache."""
         return types.void(words, place), _prefetch
 
     @intrinsic  # type: ignore[untyped-decorator]
     def coherent_step(context: Any, weights: Any, at: Any, step: Any) -> Any:
-        """Change a weight by temporal coherence: all four numbers that it has, in one go.
+        """Update a weight by temporal coherence: all four of its numbers at once.
 
-        They are the weight, the sum of the steps so far, the sum of their sizes, and how many there
-        were. The weight changes by the step times the size of the first sum over the second, which
-        counts as 1 at first.
+        They are the weight, the sum of its steps so far, the sum of their absolute values, and
+        their number. The weight changes by the step times a rate: the absolute value of the first
+        sum divided by the second, or 1 while the second is 0.
         """
         return types.void(weights, at, step), _coherent
 
     @intrinsic  # type: ignore[untyped-decorator]
     def extract_bits(context: Any, word: Any, mask: Any) -> Any:
-        """The bits of a word that a mask has, next to each other; only if HAS_EXTRACT."""
+        """The bits of a word that a mask selects, moved together; only if HAS_EXTRACT."""
         return types.uint64(word, mask), _extract

@@ -1,13 +1,13 @@
-"""How kernels are compiled: ahead of their first call, and kept on disk.
+"""Compile kernels ahead of their first call, and cache them on disk.
 
-Numba's own cache notices a change in the file of a kernel but not in a helper of another file,
-and would run old machine code. So the cache folder is named after a hash of all source that kernels
-are made of. Nor does it notice a damaged file: a list of checksums, the folder's *seal*, tells
-which ones are as they were written. All others are thrown away and compiled anew.
+Numba's own cache notices a change in the file of a kernel but not in a helper in another file,
+and would run stale machine code. So the cache folder is named after a hash of all source that
+kernels are made of. Nor does Numba notice a damaged file: a list of checksums, the folder's *seal*,
+tells which files are as they were written. All others are deleted and compiled again.
 
-Cached files are code that is run as it is found: whoever can write them can run anything as the
-user who loads them. So the folder is closed to other users. One that was not is emptied first, and
-one that belongs to somebody else is not used.
+Cached files are executed as they are: whoever can write them can run any code as the user who loads
+them. So the folder is closed to other users. A folder that was open to them is emptied first, and
+one that belongs to another user is not used.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ IN_PYTHON = bool(config.DISABLE_JIT)
 """Whether kernels run as plain Python (NUMBA_DISABLE_JIT=1)."""
 
 PACKAGES_WITH_KERNELS = ("game", "engine", "players", "solver", "measure", "data", "learn")
-"""The packages that have kernels, or constants of kernels; a change elsewhere keeps the cache."""
+"""Packages with kernels, or constants of kernels; a change elsewhere leaves the cache valid."""
 CONSTANTS = bool | int | float | str | np.generic | np.ndarray
 """What a kernel may close over besides kernels."""
 _KERNEL = "lab2048_kernel"
-"""The mark of a kernel that runs as plain Python."""
+"""The attribute that marks a kernel in plain Python."""
 _KEPT_FOLDERS = 3
 _one_at_a_time = threading.RLock()
 
@@ -59,28 +59,28 @@ _one_at_a_time = threading.RLock()
 def kernel(
     signature: Any, *, lean: bool = False, keep: bool = True
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Compile a function for this one signature, from the cache where it is there.
+    """Compile a function for this one signature, or load it from the cache.
 
-    A function that is made inside another closes over constants and over other kernels: what it is
-    compiled for, and what it calls. It may call itself, too.
+    A function defined inside another may close over constants, which it is specialised for, and
+    over other kernels, which it calls. It may also call itself.
 
-    A `lean` kernel makes no arrays and so does not count who refers to one, which takes two atomic
-    operations for every array that it hands on. Other people's code is not to be kept: what it
-    calls may change without notice. Nor is then any kernel that closes over it.
+    A `lean` kernel allocates no arrays and so skips reference counting, which takes two atomic
+    operations for every array passed on. With `keep=False` the kernel is not cached, nor is any
+    that closes over it: use this for code from outside, since what it calls may change unnoticed.
     """
     return _compiled(signature, keep, **({"_nrt": False} if lean else {}))
 
 
 def inline(signature: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """The same for a building block: kernels that call it take its code in.
+    """Compile a building block like a `kernel`, to be inlined into the kernels that call it.
 
-    A kernel that passes rows and columns as constants so gets code for just that board.
+    So a kernel that passes rows and columns as constants gets code for that board alone.
     """
     return _compiled(signature, inline="always")
 
 
 def fragment(function: Callable[P, T]) -> Callable[P, T]:
-    """The same for code that is only ever part of kernels: it is not compiled alone."""
+    """Mark code to be inlined into kernels, like `inline`, but never compiled on its own."""
     _check_closure(function)
     if IN_PYTHON:
         return _in_python(function)
@@ -90,12 +90,12 @@ def fragment(function: Callable[P, T]) -> Callable[P, T]:
 def _compiled(
     signature: Any, keep: bool = True, **options: Any
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A decorator that compiles with Numba, or does not where that is switched off."""
-    # no error on a division by zero: a loop that looks for one is not turned into vector code
+    """A decorator that compiles with Numba, unless NUMBA_DISABLE_JIT is set."""
+    # no error on a division by zero: a loop that checks for one is not vectorised
     options |= {"nogil": True, "error_model": "numpy"}
 
     def compiled(function: Callable[P, T]) -> Callable[P, T]:
-        if keep:  # of other people's code Numba is the judge
+        if keep:  # code from outside is left to Numba to check
             _check_closure(function)
         if IN_PYTHON:
             return _in_python(function)
@@ -103,11 +103,11 @@ def _compiled(
             return cast(Callable[P, T], _compile(function, signature, options))
         identity = identity_of(function)
         if function.__closure__:
-            # its symbol in machine code is made of this: two that were compiled by different
-            # processes may meet in a kernel that calls both
+            # The symbol in machine code is made from this name. It has to be unique: kernels
+            # compiled by different processes may meet in a kernel that calls both.
             scope = function.__qualname__.rpartition(".")[0]
             function.__qualname__ = f"{scope}.{identity[:16]}.{function.__name__}"
-        # Numba reads the setting when a cache is made; others' kernels keep theirs.
+        # Numba reads the setting when it makes a cache; kernels of other packages keep theirs.
         with _one_at_a_time, _alone(function):
             before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
             try:
@@ -117,7 +117,7 @@ def _compiled(
             except KernelError:
                 raise
             except Exception as error:
-                # a disk that is full, or a file that was damaged since the folder was checked
+                # the disk is full, or a file was damaged after the folder was checked
                 if isinstance(error, OSError):
                     _say_not_kept(error)
                 dispatcher = _compile(function, signature, options)
@@ -129,7 +129,7 @@ def _compiled(
 
 
 def _check_closure(function: Callable[..., Any]) -> None:
-    """A `KernelError` if a function closes over what is neither a constant nor a kernel."""
+    """Raise a `KernelError` if a function closes over anything but constants and kernels."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         if name == function.__name__:  # it calls itself
             continue
@@ -147,7 +147,7 @@ def _is_kernel(value: Any) -> bool:
 def _compile(
     function: Callable[..., Any], signature: Any, options: dict[str, Any], cache: Any = None
 ) -> Any:
-    """Compile a function for one signature; what it calls is checked with it."""
+    """Compile a function for one signature, which also checks its calls."""
     dispatcher = numba.njit(**options)(function)
     if cache is not None:
         dispatcher._cache = cache
@@ -162,10 +162,10 @@ def _compile(
 
 @contextmanager
 def _alone(function: Callable[..., Any]) -> Iterator[None]:
-    """Be the only process that compiles or loads a function.
+    """Keep other processes from compiling or loading the same function, if it can be locked.
 
-    Numba numbers the files of one function's variants in an index that two processes may write at
-    the same time: a variant would then be found under the number of another.
+    Numba numbers the files of a function's variants in an index. If two processes wrote it at the
+    same time, a variant could be found under the number of another.
     """
     with ExitStack() as stack:
         with suppress(OSError):
@@ -181,12 +181,12 @@ def lock_of(function: Callable[..., Any]) -> Path:
 
 
 def _say_waiting(text: str) -> None:
-    """Say once that another process compiles what is needed here."""
+    """Say once that another process is compiling the same kernels."""
     _say_once("another process is compiling the same kernels; waiting for it")
 
 
 def _in_python(function: Callable[P, T]) -> Callable[P, T]:
-    """The function as it is, for NUMBA_DISABLE_JIT=1; 64-bit words may wrap, as in a kernel."""
+    """The plain function, for NUMBA_DISABLE_JIT=1; 64-bit words wrap silently, as in a kernel."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -199,18 +199,18 @@ def _in_python(function: Callable[P, T]) -> Callable[P, T]:
 
 @cache
 def source_digest() -> str:
-    """A hash of the whole package's source, and of the libraries that compile it."""
+    """A hash of the whole package's source and of the versions of Numba and NumPy."""
     return _digest_of("**/*.py")
 
 
 @cache
 def kernel_digest() -> str:
-    """A hash of all source that kernels are made of, and of the libraries that compile it."""
+    """A hash of all source that kernels are made of and of the versions of Numba and NumPy."""
     return _digest_of(*(f"{package}/**/*.py" for package in PACKAGES_WITH_KERNELS))
 
 
 def _digest_of(*patterns: str) -> str:
-    """A hash of the source files that match."""
+    """A hash of the matching source files and of the versions of Numba and NumPy."""
     package = Path(__file__).parent.parent
     digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
     for path in sorted(path for pattern in patterns for path in package.glob(pattern)):
@@ -220,7 +220,7 @@ def _digest_of(*patterns: str) -> str:
 
 @cache
 def cache_folder() -> Path:
-    """The folder of the kernels of this very source; older ones are cleared away."""
+    """The cache folder of the present source; all but the newest of the others are removed."""
     folder = home() / "kernels" / kernel_digest()
     try:
         folder.parent.parent.mkdir(parents=True, exist_ok=True)
@@ -232,7 +232,7 @@ def cache_folder() -> Path:
         _say_not_kept(error)
         return _copy(folder)
     _remove_damaged(folder)
-    with suppress(OSError):  # another process may be clearing away the same ones
+    with suppress(OSError):  # another process may be removing the same folders
         others = [path for path in folder.parent.iterdir() if path != folder]
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for old in others[_KEPT_FOLDERS - 1 :]:
@@ -244,14 +244,14 @@ NOTE = ".compiled"
 
 
 def note(name: str) -> None:
-    """Note that a set of kernels is compiled, for those who ask how long it will take."""
+    """Note that a set of kernels is compiled, for estimates of the time to compile."""
     if not IN_PYTHON:
         with suppress(OSError):
             (cache_folder() / f"{name}{NOTE}").touch()
 
 
 def noted() -> set[str]:
-    """The sets of kernels that are in the cache."""
+    """The sets of kernels noted as compiled."""
     return {path.stem for path in cache_folder().glob(f"*{NOTE}")}
 
 
@@ -259,15 +259,15 @@ _say_once = cache(say)
 
 
 def _say_not_kept(error: OSError) -> None:
-    """Say that later runs will have to compile again, and why."""
+    """Say once that later runs will have to compile again, and why."""
     _say_once(f"kernels cannot be kept in {home()}: {error.strerror}")
 
 
-# -- only our own user's folder ------------------------------------------------------------------
+# -- a private folder ----------------------------------------------------------------------------
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether a folder is ours and closed to other users; what is in it cannot be reached then."""
+    """Whether our folder is closed to other users; a `PermissionError` if it is not ours."""
     if not hasattr(os, "geteuid"):  # Windows keeps the user data folder private by itself
         return True
     found = folder.stat()
@@ -277,7 +277,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that only we can use; in one that was open to others nothing is trusted."""
+    """Make a folder that only we can use; if it was open to others, delete all that is in it."""
     folder.mkdir(mode=0o700, exist_ok=True)
     if _is_private(folder):
         return
@@ -289,7 +289,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _copy(folder: Path) -> Path:
-    """A temporary folder with the kernels of one that is ours but cannot be written to."""
+    """A temporary folder with the kernels of one that is private but cannot be written to."""
     temporary = temporary_folder("kernels")
     with suppress(OSError):
         if _is_private(folder):
@@ -312,7 +312,7 @@ def _cached_files(folder: Path) -> list[Path]:
 
 
 def _checksum(path: Path) -> int | None:
-    """The checksum of a cached file; None if it is no file, or cannot be read."""
+    """The checksum of a cached file; None if it is not a file, or cannot be read."""
     with suppress(OSError):
         if path.is_file():
             return zlib.crc32(path.read_bytes())
@@ -320,7 +320,7 @@ def _checksum(path: Path) -> int | None:
 
 
 def _sealed(folder: Path) -> dict[str, Any]:
-    """The checksums in the seal of a folder; none if it has no seal, or it is damaged."""
+    """The checksums in the seal of a folder; empty if the seal is missing or damaged."""
     try:
         found = json.loads((folder / SEAL).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -329,11 +329,11 @@ def _sealed(folder: Path) -> dict[str, Any]:
 
 
 def _seal(folder: Path, dispatcher: Any) -> None:
-    """Add the files of a kernel that was just compiled; what is not in the seal is not trusted.
+    """Add the files of a kernel just compiled to the seal; files outside it are not trusted.
 
-    A process answers for what it has written itself: so damage to other files is never sealed.
+    Only this kernel's files are read, so damage to others is never sealed.
     """
-    base = glob.escape(dispatcher._cache._impl.filename_base)  # which Numba tells nowhere else
+    base = glob.escape(dispatcher._cache._impl.filename_base)  # not in Numba's public API
     files = Path(dispatcher.stats.cache_path).glob(f"{base}.*nb[ci]")
     new = {path.relative_to(folder).as_posix(): _checksum(path) for path in files}
     with suppress(OSError), locked(folder / "lock", "the list of kernels", wait=True):
@@ -341,9 +341,9 @@ def _seal(folder: Path, dispatcher: Any) -> None:
 
 
 def _remove_damaged(folder: Path) -> None:
-    """Throw away the cached files that are not what they were; they are compiled anew.
+    """Delete the cached files that do not match the seal; they are compiled again.
 
-    So are those of a process that has not sealed them yet: that costs time, and nothing else.
+    So are those that another process has not sealed yet: that costs time, and nothing else.
     """
     if not (folder / SEAL).is_file():
         _discard(folder / SEAL)
@@ -355,7 +355,7 @@ def _remove_damaged(folder: Path) -> None:
 
 
 def _discard(path: Path) -> None:
-    """Remove a file, or a folder that is in the place of one."""
+    """Remove a file, or a folder with all that is in it."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -387,7 +387,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]  # numba is Any here
 
 
 def _our_kernel(event: Any) -> str | None:
-    """The name of the kernel that an event is about, if it is one of this package."""
+    """The name of the kernel that an event is about, if it belongs to this package."""
     function = event.data["dispatcher"].py_func
     return function.__name__ if function.__module__.startswith("lab2048.") else None
 
@@ -397,5 +397,5 @@ event.register("numba:compile", _announcer)
 
 
 def compiling() -> str:
-    """What is being compiled just now, if anything is."""
+    """A message about the compilation in progress; empty if there is none."""
     return f"compiling kernels, {_announcer.count} so far" if _announcer.depth else ""

@@ -7,9 +7,9 @@ the lowest four bits, and holds the rank of its tile (0 is empty, 15 is 32768). 
          |(2,2)|(2,1)|(2,0)|(1,2)| ... |(0,1)|(0,0)|
 
 Conventions of this file:
-- `rows` and `cols` come last. The blocks are inlined, so a kernel that passes them as constants is
-  compiled for that board; called from Python they work for any.
-- A *mask* has bit 0 of a nibble set for each cell it speaks of.
+- `rows` and `cols` come last. The building blocks are inlined, so a kernel that passes them as
+  constants is compiled for that board; called from Python, they work for any board.
+- A *mask* is a set of cells: it has bit 0 of the nibble set for each of them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def bounded(word: U, n: U) -> tuple[U, U]:
     while True:
         product = (word >> U(32)) * n
         low = product & LOW_HALF
-        if low >= n or low >= U(1 << 32) % n:  # the remainder is below n, and slow to find
+        if low >= n or low >= U(1 << 32) % n:  # the remainder is below n, and slow to compute
             return product >> U(32), word
         word = mix(word + GOLDEN)
 
@@ -63,7 +63,7 @@ def bounded(word: U, n: U) -> tuple[U, U]:
 
 @inline("uint64(uint64, int64)")
 def rank_at(board: U, cell: int) -> U:
-    """Return the rank in a cell of a packed board; heuristics of your own may call it.
+    """Return the rank in a cell of a packed board; your own heuristics may call it.
 
     >>> from lab2048 import Board, rank_at
     >>> int(rank_at(U(Board.parse("2 4 / . 8").packed), 3))
@@ -93,23 +93,23 @@ def empty_cells(board: U, rows: int, cols: int) -> U:
 
 @inline("uint64(uint64)")
 def lowest_cell(mask: U) -> U:
-    """The mask of a mask's first cell alone; 0 of an empty mask."""
+    """The mask of a mask's first cell alone; 0 for an empty mask."""
     return mask & (U(0) - mask)
 
 
 @inline("uint64(uint64)")
 def count(mask: U) -> U:
-    """How many cells a mask has, for masks of at most 15."""
+    """The number of cells in a mask, for masks of at most 15 cells."""
     return (mask * CELLS) >> U(60)
 
 
 @inline("uint64(uint64, uint64)")
 def select(mask: U, k: U) -> U:
-    """The number of the cell that is the mask's k-th (from 0), for masks of at most 15 cells.
+    """The index of the mask's k-th cell (from 0), for masks of at most 15 cells.
 
-    Nibble i of mask * CELLS counts the mask's cells up to cell i, so the cell asked for is the
-    first with a count above k: its number is how many counts are at most k. The counts are
-    compared eight at a time, each in a byte whose top bit survives `128 + k - count` if so.
+    Nibble i of mask * CELLS counts the mask's cells up to cell i. The cell sought is the first
+    with a count above k, so its index is the number of counts that are at most k. The counts are
+    compared eight at a time, each in a byte: `128 + k - count` keeps its top bit if count <= k.
     """
     counts = mask * CELLS
     limit = (k | U(0x80)) * BYTES
@@ -122,7 +122,7 @@ def select(mask: U, k: U) -> U:
 def legal(board: U, rows: int, cols: int) -> U:
     """The legal moves: bit d is set if direction d changes the board.
 
-    A direction is legal if along it some tile follows an empty cell or an equal tile.
+    A direction is legal if some tile's neighbour in it is an empty cell or an equal tile.
     """
     row = U(4 * cols)
     cells = all_cells(rows, cols)
@@ -148,14 +148,14 @@ def legal(board: U, rows: int, cols: int) -> U:
 
 _LEGAL = [[d for d in range(4) if mask >> d & 1] for mask in range(16)]
 CHOICES = np.array([len(moves) for moves in _LEGAL], np.uint64)
-"""How many moves a mask of legal moves has."""
+"""The number of moves in each mask of legal moves."""
 CHOICE = np.array([sum(d << 8 * k for k, d in enumerate(moves)) for moves in _LEGAL], np.uint64)
-"""The moves of a mask, one a byte."""
+"""The moves in each mask, one per byte."""
 
 
 @inline("uint64(uint64, uint64)")
 def nth_move(mask: U, k: U) -> U:
-    """The move that is the k-th (from 0) of a mask of legal moves."""
+    """The k-th move (from 0) in a mask of legal moves."""
     return U((CHOICE[mask] >> (k << U(3))) & U(3))
 
 
@@ -164,14 +164,14 @@ def nth_move(mask: U, k: U) -> U:
 
 @inline("uint64(uint64, int64, int64)")
 def transpose(board: U, rows: int, cols: int) -> U:
-    """The board of `cols` rows whose cell (c, r) is this one's (r, c)."""
+    """The transposed board, of `cols` rows: its cell (c, r) is this one's (r, c)."""
     if rows != cols:
         out = U(0)
         for r in range(rows):
             for c in range(cols):
                 out |= rank_at(board, r * cols + c) << U(4 * (c * rows + r))
         return out
-    if rows == 4:  # 2x2 blocks inside, then the blocks: two swaps where the diagonals need three
+    if rows == 4:  # within 2x2 blocks, then the blocks: two swaps, where the diagonals need three
         inner = (board ^ (board >> U(12))) & U(0x0000_F0F0_0000_F0F0)
         board = board ^ inner ^ (inner << U(12))
         outer = (board ^ (board >> U(24))) & U(0x0000_0000_FF00_FF00)
@@ -235,7 +235,7 @@ def image_of(board: U, symmetry: int, rows: int, cols: int) -> U:
 
 
 ON_IMAGE = np.array([[direction_on_image(d, s) for d in range(4)] for s in range(8)], np.int64)
-"""Of each symmetry and direction: what the move is on the image."""
+"""The direction on the image, by symmetry and direction on the board."""
 
 
 # -- sums ------------------------------------------------------------------------------------
@@ -266,9 +266,9 @@ def ages_of(boards: Words) -> Counts:
 
 @inline("int64(uint64, int64)")
 def potential(board: U, cells: int) -> np.int64:
-    """The sum of tile * (rank - 1) (`Board.merged`). A move adds its reward, a 4 that spawns 4.
+    """The sum of tile * (rank - 1) (`Board.merged`). A move adds its reward, a spawned 4 adds 4.
 
-    So the score of a game is what it added, less 4 for every 4 that spawned.
+    So the score of a game is the increase, minus 4 for every 4 that spawned.
     """
     total = U(0)
     for cell in range(cells):
@@ -290,13 +290,13 @@ def max_rank(board: U) -> np.int64:
 
 
 def four_threshold(rules: Rules) -> Words:
-    """`randomness.four_threshold` as kernels take it: they call it `four`."""
+    """`randomness.four_threshold` as an array: the argument `four` of kernels."""
     return np.array(randomness.four_threshold(rules.p4), np.uint64)
 
 
 @inline("uint64(uint64, uint64[::1])")
 def drawn_rank(word: U, four: Words) -> U:
-    """The rank that the rest of a word draws, when the cell is drawn."""
+    """The rank that the rest of a word draws, after the cell."""
     low = word & LOW_HALF
     is_four = low < four[0]
     if low == four[0]:  # once in 4 billion
@@ -306,7 +306,7 @@ def drawn_rank(word: U, four: Words) -> U:
 
 @inline("UniTuple(uint64, 2)(uint64, uint64, uint64[::1])")
 def drawn_tile(cells: U, word: U, four: Words) -> tuple[U, U]:
-    """The cell, one of a mask's 1 to 15, and the rank of the tile that a word draws.
+    """The cell (from a mask of 1 to 15) and the rank of the tile that a word draws.
 
     `four` is the `four_threshold` of the rules.
     """
@@ -318,9 +318,9 @@ def drawn_tile(cells: U, word: U, four: Words) -> tuple[U, U]:
 def spawn(after: U, word: U, four: Words, rows: int, cols: int) -> tuple[U, U]:
     """The afterstate with the tile that a word draws (`randomness.draw_spawn`), and its rank.
 
-    Some cell of the afterstate has to be empty.
+    At least one cell of the afterstate must be empty.
     """
-    if after == U(0):  # all of 16 cells are more than a mask can count
+    if after == U(0):  # `count` takes at most 15 cells, and this may be 16
         cell, word = bounded(word, U(rows * cols))
         rank = drawn_rank(word, four)
     else:
@@ -330,13 +330,13 @@ def spawn(after: U, word: U, four: Words, rows: int, cols: int) -> tuple[U, U]:
 
 @inline("uint64(uint64)")
 def word_after_start(key: U) -> U:
-    """The word that a game goes on from: its first two have drawn the start."""
+    """The state of a game's stream after the start, which takes the first two words."""
     return key + GOLDEN + GOLDEN
 
 
 @kernel("Tuple((uint64, uint64))(uint64, uint64[::1], int64, int64)")
 def start_board(key: U, four: Words, rows: int, cols: int) -> tuple[U, U]:
-    """The board that the game `key` starts with, and how many of its tiles are 4s."""
+    """The board that the game `key` starts with, and the number of 4s on it."""
     board, first = spawn(U(0), mix(key + GOLDEN), four, rows, cols)
     board, second = spawn(board, mix(word_after_start(key)), four, rows, cols)
     return board, first + second - U(2)

@@ -1,8 +1,8 @@
 """Whole games of the random player, on all cores.
 
-A game's score is not summed up move by move: it is the sum of tile * (rank - 1) on its last board
-less that on its first, less 4 for every 4 that spawned. And its age has to be that of the tiles
-that spawned; if it is not, two 32768s have merged, and the game is played again, exactly, as a
+A game's score is not summed move by move: it is the sum of tile * (rank - 1) on its last board
+minus that on its first, minus 4 for every 4 that spawned. Its age must have grown by the sum of the
+spawned tiles; if it has not, two 32768s have merged, and the game is played again, exactly, as a
 `lab2048.game.Game`.
 """
 
@@ -30,7 +30,7 @@ _BLOCK = 16384
 
 @dataclass(frozen=True, eq=False)
 class RandomGames(Tabular):
-    """What became of each game, as arrays in the order of the games.
+    """The results of random games, as arrays in the order of the games.
 
     >>> from lab2048 import Rules, random_games
     >>> found = random_games(Rules(2, 2), 1000, seed=1)
@@ -43,7 +43,7 @@ class RandomGames(Tabular):
     max_tile: Counts
 
     def __iter__(self) -> Iterator[Counts]:
-        """The three arrays, in their order."""
+        """Iterate over the three arrays, in the order of the fields."""
         return iter((self.score, self.moves, self.max_tile))
 
     def rows(self) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ class RandomGames(Tabular):
         ]
 
     def grid(self) -> Grid:
-        """Return what all games together come to."""
+        """Return the mean, median, minimum and maximum over all games."""
         kinds = (np.mean, np.median, np.min, np.max) if len(self.score) else ()
         rows = [
             [name, *(shown(of(array).item()) for of in kinds)] for name, array in vars(self).items()
@@ -75,9 +75,9 @@ def random_games(
 ) -> RandomGames:
     """Play whole games of the random player, which is uniform over the legal moves.
 
-    Game number `first` + i depends on the rules, the seed and its own number alone, and is the
-    game that `lab2048.game.Game` plays with the same moves. `start` replaces the two first tiles.
-    `progress` is called with the number of games just finished, from this thread.
+    Game number `first` + i depends only on the rules, the start, the seed and its number, and is
+    the game that `lab2048.game.Game` plays with the same moves. `start` replaces the first two
+    tiles. `progress` is called in this thread with the number of games just finished.
 
     >>> results = random_games(Rules(4, 4), 1000, seed=1)
     >>> int(results.max_tile.max())
@@ -89,7 +89,7 @@ def random_games(
     workers = checked_threads(threads)
     if start is not None:
         rules.check(start)
-    games_kernel(rules.rows, rules.cols)  # compiled once, before all threads ask for it
+    games_kernel(rules.rows, rules.cols)  # compile it once, before all threads need it
     size = max(1, min(_BLOCK, -(-games // (4 * workers))))
     out = np.zeros((games, 4), np.int64)
 
@@ -117,7 +117,7 @@ def random_games(
 def _play_block(
     rules: Rules, seed: int, first: int, start: Board | None, out: Counts, stop: Event
 ) -> None:
-    """Games first, first + 1, ... into the rows of `out`."""
+    """Play games first, first + 1, ... and write them to the rows of `out`."""
     if start is not None and (max(start.ranks) > MAX_PACKED_RANK or start.is_terminal):
         outgrown = list(range(len(out)))
     else:
@@ -139,7 +139,7 @@ def _play_block(
 def _play_exactly(
     rules: Rules, seed: int, index: int, start: Board | None
 ) -> tuple[int, int, int, bool]:
-    """One game of the random player on boards without a largest tile."""
+    """Play one game of the random player on boards that are not packed; return a row of `out`."""
     game = Game(rules, seed, index=index, start=start)
     while not game.over:
         game.play(random_move(game.board, game.own_word))

@@ -1,12 +1,12 @@
-"""How packed boards slide: tables of all lines, and the kernels that look into them.
+"""Slide packed boards: lookup tables of all lines of a length, and the kernels that use them.
 
-A line's *table* says where it slides. It has three parts of 16**length entries each: the line slid
-towards its first cell, slid towards its last, and the reward. Two 32768s that merge do not fit a
-nibble: the reward then has the bit OVERFLOW and the slid line is not to be used.
+The basic `table` has three parts of 16**length entries each: the line slid towards its first cell,
+slid towards its last, and the reward. Two 32768s that merge do not fit a nibble: the reward then
+has the bit OVERFLOW and the slid line must not be used.
 
-There are three tables, for a look into a smaller one takes less time: `table` for one move of a
+There are three tables, because lookups in a smaller one are faster: `table` for one move in a
 known direction; `pairs` for both sides at once, in the solver and in searches, where most moves
-need no reward; `lines` for both sides and the reward, where every move does.
+need no reward; `lines` for both sides and the reward, where every move needs it.
 
 `rows` and `cols` come last, as in `packed`.
 """
@@ -22,14 +22,14 @@ from lab2048.engine.jit import IN_PYTHON, U, fragment, inline, kernel
 from lab2048.engine.packed import rank_at, transpose
 
 OVERFLOW = 1 << 28
-"""Set in a reward when two 32768s merged: the game has to go on as a `lab2048.game.Board`."""
+"""Set in a reward when two 32768s merge: the game has to continue as a `lab2048.game.Board`."""
 LONGEST_TABLE = 4 if IN_PYTHON else 5
-"""Longer lines are slid cell by cell: a table for 6 would take 200 MB."""
+"""Longer lines are slid cell by cell: a table for length 6 would take 200 MB."""
 
 
 @kernel("Tuple((uint64, uint64))(uint64, int64)")
 def slide_line(line: U, length: int) -> tuple[U, U]:
-    """One line slid towards its first cell, and the reward, cell by cell."""
+    """Slide one line towards its first cell, cell by cell; return it and the reward."""
     slid = U(0)
     reward = U(0)
     filled = U(0)  # bits of `slid` in use
@@ -54,7 +54,7 @@ def slide_line(line: U, length: int) -> tuple[U, U]:
 
 @kernel("uint64(uint64, int64)")
 def reverse_line(line: U, length: int) -> U:
-    """One line from its last cell to its first."""
+    """One line in reverse order."""
     out = U(0)
     for cell in range(length):
         out |= rank_at(line, cell) << U(4 * (length - 1 - cell))
@@ -75,7 +75,7 @@ def fill_table(table: Slides, length: int) -> None:
 
 @cache
 def table(length: int) -> Slides:
-    """The table of the lines of a length; empty where they are slid cell by cell."""
+    """The basic table of all lines of a length; empty if they are slid cell by cell."""
     if length > LONGEST_TABLE:
         return np.zeros(0, np.uint32)
     made = np.empty(3 << (4 * length), np.uint32)
@@ -85,7 +85,7 @@ def table(length: int) -> Slides:
 
 @inline("uint64(uint64, uint64, uint64, uint32[::1], int64)")
 def slid_row(row: U, side: U, part: U, table: Slides, cols: int) -> U:
-    """One row slid; `part` is where that side begins in the table."""
+    """Slide one row; `part` is where that side begins in the table."""
     if cols <= LONGEST_TABLE:
         return U(table[part | row])
     if side != U(0):
@@ -95,7 +95,7 @@ def slid_row(row: U, side: U, part: U, table: Slides, cols: int) -> U:
 
 @inline("uint64(uint64, uint64, uint32[::1], int64, int64)")
 def slide_rows(board: U, side: U, table: Slides, rows: int, cols: int) -> U:
-    """All rows slid to their first cell (side 0) or their last (side 1)."""
+    """Slide all rows to their first cell (side 0) or their last (side 1)."""
     line = (U(1) << U(4 * cols)) - U(1)
     part = side << U(4 * cols)
     out = U(0)
@@ -122,7 +122,7 @@ def reward_rows(board: U, table: Slides, rows: int, cols: int) -> U:
 
 @cache
 def pairs(length: int) -> Pairs:
-    """The table of the lines of a length, slid to either side; a stub where there is none.
+    """The table of all lines of a length, slid to both sides; a stub if slid cell by cell.
 
     An entry has the line slid to its first cell in the low half, slid to its last in the high half.
     """
@@ -146,7 +146,7 @@ def slid_pair(line: U, length: int) -> U:
 
 @fragment
 def slide_both(board: U, both: Pairs, rows: int, cols: int) -> tuple[U, U]:
-    """All rows slid to their first cell, and to their last. `both` may also be of uint32."""
+    """Slide all rows to their first cell, and to their last. `both` is of uint32 or uint64."""
     line = (U(1) << U(4 * cols)) - U(1)
     half = U(16 if cols <= 4 else 32)
     first = U(0)
@@ -162,9 +162,9 @@ def slide_both(board: U, both: Pairs, rows: int, cols: int) -> tuple[U, U]:
 
 @cache
 def lines(length: int) -> Words:
-    """The table of the lines of a length with all that a search wants; a stub where there is none.
+    """The table of all lines of a length, with slides and reward; a stub if slid cell by cell.
 
-    From the lowest bit on: the line slid to its first cell, slid to its last, and the reward.
+    An entry has, from the lowest bit: the line slid to its first cell, slid to its last, reward.
     """
     if length > LONGEST_TABLE:
         return np.zeros(1, np.uint64)
@@ -175,9 +175,9 @@ def lines(length: int) -> Words:
 
 @fragment
 def slide_lines(board: U, lines: Words, rows: int, cols: int) -> tuple[U, U, U]:
-    """All rows slid to their first cell, and to their last, and the reward of either.
+    """Slide all rows to their first cell, and to their last; return both, and the reward of either.
 
-    Two 32768s become one: there is nothing above it.
+    Two 32768s merge into one 32768: a nibble holds nothing larger.
     """
     line = (U(1) << U(4 * cols)) - U(1)
     first = last = gained = U(0)
@@ -197,7 +197,7 @@ def slide_lines(board: U, lines: Words, rows: int, cols: int) -> tuple[U, U, U]:
 
 @inline("uint64(uint64, uint64, uint32[::1], uint32[::1], int64, int64)")
 def slide(board: U, direction: U, across: Slides, down: Slides, rows: int, cols: int) -> U:
-    """The afterstate of a move, or the board itself where it is illegal.
+    """The afterstate of a move, or the board itself if it is illegal.
 
     `across` is the table of the rows, `down` that of the columns.
     """

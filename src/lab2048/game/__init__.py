@@ -1,4 +1,4 @@
-"""The rules for people, without Numba: `Rules`, `Board`, `Game`, notation, randomness."""
+"""The rules in plain Python, without Numba: `Rules`, `Board`, `Game`, notation, randomness."""
 
 from lab2048.game.board import (
     MAX_AGE,

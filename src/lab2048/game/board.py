@@ -1,7 +1,7 @@
-"""A board: an immutable tuple of ranks, how it slides, and its images under symmetry.
+"""Boards as immutable tuples of ranks: moves and symmetries.
 
-Everything here is plain Python on tuples of ranks. It is exact through the 131072 tile, starts at
-once, and is the path that a game takes when it outgrows packed boards (`engine.packed`).
+This is plain Python, exact through the 131072 tile. It needs no compilation, and games that outgrow
+packed boards (`engine.packed`) continue on it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from lab2048.game.notation import (
 )
 
 MAX_PACKED_RANK = 15
-"""32768, the largest tile that a packed board holds."""
+"""The largest rank in a packed board: the 32768 tile."""
 MAX_AGE = 2**18 - 4
-"""4 + 8 + ... + 131072: no game goes past it, so two 131072s never meet."""
+"""4 + 8 + ... + 131072, the largest age that a game can reach; so two 131072s never meet."""
 
 
 class Direction(IntEnum):
@@ -48,7 +48,7 @@ class Direction(IntEnum):
 
 
 class Move(NamedTuple):
-    """What a direction does to a board; for an illegal one `after` is the board itself.
+    """The result of sliding a board; for an illegal move, `after` is the board itself.
 
     >>> move = Board.parse("2 2 / 4 .").move("left")
     >>> move.legal, move.reward, str(move.after)
@@ -107,21 +107,21 @@ class Board:
 
     @classmethod
     def parse(cls, source: Source, size: Size = None) -> Board:
-        """A board from text, a nested list of tiles, or hexadecimal ranks.
+        """Parse a board from text, a nested list of tiles, or hexadecimal ranks.
 
-        - `"2 4 . / . 8 . / 2 . ."`: tiles, `.` or `0` empty; rows are parted by `/`, `;` or line
-          breaks, cells by spaces or commas
-        - `[[2, 4, 0], [0, 8, 0], [2, 0, 0]]`: the same as lists (or as their JSON text)
-        - `"120030100"`: one rank a cell, row by row; `g` and `h` stand for 65536 and 131072.
-          A square board, unless `size` says otherwise.
+        - `"2 4 . / . 8 . / 2 . ."`: tiles, with `.` or `0` for empty cells; rows are separated by
+          `/`, `;` or line breaks, cells by spaces or commas
+        - `[[2, 4, 0], [0, 8, 0], [2, 0, 0]]`: the same as nested lists (or their JSON text)
+        - `"120030100"`: one rank per cell, row by row; `g` and `h` stand for 65536 and 131072.
+          The board is square, unless `size` says otherwise.
 
-        With `size` (`"3x3"` or `(3, 3)`) a board of any other size is refused.
+        With `size` (`"3x3"` or `(3, 3)`), a board of any other size raises a `ValueError`.
         """
         return cls(*parse_cells(source, size))
 
     @classmethod
     def from_packed(cls, packed: int, rows: int, cols: int) -> Board:
-        """The board of a packed integer: cell 0 in the lowest four bits."""
+        """Unpack a board from an integer, with cell 0 in the lowest four bits."""
         rows, cols = check_shape(rows, cols)
         value = whole(packed)
         if value is None or not 0 <= value < 16 ** (rows * cols):
@@ -140,7 +140,7 @@ class Board:
 
     @property
     def tiles(self) -> tuple[tuple[int, ...], ...]:
-        """The tiles, row by row; 0 where a cell is empty."""
+        """The tiles, row by row; 0 for an empty cell."""
         flat = [1 << rank if rank else 0 for rank in self.ranks]
         return tuple(
             tuple(flat[start : start + self.cols]) for start in range(0, len(flat), self.cols)
@@ -148,7 +148,7 @@ class Board:
 
     @property
     def hex(self) -> str:
-        """One digit of rank a cell, as `parse` reads it."""
+        """The ranks, one digit per cell, as `parse` reads them."""
         return "".join(DIGITS[rank] for rank in self.ranks)
 
     def __str__(self) -> str:
@@ -158,18 +158,18 @@ class Board:
         return f"Board.parse('{self}')"
 
     def _repr_svg_(self) -> str:
-        """The board as a notebook shows it."""
+        """The board as a picture, for notebooks."""
         from lab2048.game.drawing import svg
 
         return svg(self.ranks, self.cols, str(self))
 
     def grid(self) -> str:
-        """The board over several lines, in columns."""
+        """The board as text, one line per row, with aligned columns."""
         words = [[str(tile or ".") for tile in row] for row in self.tiles]
         width = max(len(word) for row in words for word in row)
         return "\n".join(" ".join(word.rjust(width) for word in row) for row in words)
 
-    # -- what there is to know --------------------------------------------------------------
+    # -- properties -------------------------------------------------------------------------
 
     @property
     def age(self) -> int:
@@ -183,7 +183,7 @@ class Board:
 
     @property
     def empty_cells(self) -> tuple[int, ...]:
-        """The numbers of the empty cells."""
+        """The indices of the empty cells, row by row."""
         return tuple([cell for cell, rank in enumerate(self.ranks) if rank == 0])
 
     @property
@@ -194,9 +194,9 @@ class Board:
 
     @property
     def merged(self) -> int:
-        """What the tiles would have scored, had every one been built from 2s: sum tile*(rank-1).
+        """The score of building every tile from 2s: the sum of tile * (rank - 1).
 
-        A game's score is this less 4 for every 4 that spawned.
+        A game's score is this minus 4 for every 4 that spawned.
         """
         return sum((rank - 1) << rank for rank in self.ranks if rank)
 
@@ -210,27 +210,27 @@ class Board:
         """Whether no move is legal."""
         return not any(self.move(direction).legal for direction in Direction)
 
-    # -- what can be done -------------------------------------------------------------------
+    # -- moves and symmetries ---------------------------------------------------------------
 
     def move(self, direction: SupportsIndex | str) -> Move:
         """Slide every tile as far as it goes; equal tiles that meet merge, each once.
 
-        A direction is a `Direction`, its number, or its name in small letters.
+        A direction is a `Direction`, its number, or its name in lower case.
         """
         return _move(self, checked_direction(direction))
 
     def place(self, cell: int, rank: int) -> Board:
-        """The board with a tile put on an empty cell."""
+        """Return the board with a tile of this rank on an empty cell."""
         where_, what = whole(cell), whole(rank)
         if where_ is None or not 0 <= where_ < len(self.ranks) or self.ranks[where_] != 0:
             raise ValueError(f"{short(cell)} is not the number of an empty cell of {self}")
-        if what in (1, 2):  # the other cells cannot hold so much that this takes the age too far
+        if what in (1, 2):  # the other tiles, at most 15, cannot sum to more than MAX_AGE - 4
             ranks = (*self.ranks[:where_], what, *self.ranks[where_ + 1 :])
             return trusted(ranks, self.rows, self.cols)
         return Board((*self.ranks[:where_], rank, *self.ranks[where_ + 1 :]), self.rows, self.cols)
 
     def image(self, symmetry: int) -> Board:
-        """The board under a symmetry: transposed if 4 is in it, then mirrored (1), flipped (2).
+        """The image under a symmetry, whose bits say: transpose (4), then mirror (1), flip (2).
 
         Numbers below 4 keep the board's size; on a rectangle the others swap rows and columns.
         """
@@ -240,18 +240,18 @@ class Board:
         return trusted(ranks, rows, cols)
 
     def canonical(self) -> Canonical:
-        """The smallest of the images (as packed integers are compared) and its first symmetry."""
+        """The smallest image, compared as packed integers, and the first symmetry that gives it."""
         symmetries = range(8 if self.rows == self.cols else 4)
         images = [_image(self.rows, self.cols, s)(self.ranks)[::-1] for s in symmetries]
         best = images.index(min(images))
         return Canonical(trusted(images[best][::-1], self.rows, self.cols), best)
 
     def stand_in(self) -> Board:
-        """A board of tiles up to 32768 that a packed player is shown in place of this one.
+        """A substitute with tiles up to 32768, for players of packed boards.
 
-        While a tile is above 32768, every tile above the largest rank that is not on the board is
-        halved. Order and equality of tiles stay as they are, so the same moves are legal. Every
-        board on which a move is legal has such ranks to give: its tiles are of at most 15 kinds.
+        While there is a tile above 32768, all tiles above the largest missing rank are halved. That
+        keeps the order and equality of tiles, so the same moves are legal. A board with a legal
+        move has at most 15 different tiles, so there always is a missing rank.
         """
         ranks = self.ranks
         while max(ranks) > MAX_PACKED_RANK:
@@ -263,7 +263,7 @@ class Board:
 
 
 def trusted(ranks: tuple[int, ...], rows: int, cols: int) -> Board:
-    """A `Board` without the checks, for ranks that come from a checked one."""
+    """Make a `Board` without checks, from ranks that are known to be valid."""
     board = object.__new__(Board)
     object.__setattr__(board, "ranks", ranks)
     object.__setattr__(board, "rows", rows)
@@ -278,7 +278,7 @@ _NUMBERED = "0 (up), 1 (right), 2 (down) or 3 (left)"
 def checked_direction(direction: object) -> int:
     """The direction as a number from 0 to 3, or a `ValueError`."""
     if direction.__class__ is Direction:
-        return direction  # the common case, without a look
+        return direction  # the common case, which needs no check
     named = _NAMED.get(direction) if isinstance(direction, str) else None
     value = whole(direction) if named is None else named
     if value is None or not 0 <= value <= 3:
@@ -287,9 +287,9 @@ def checked_direction(direction: object) -> int:
     return value
 
 
-@lru_cache(maxsize=1 << 12)  # whoever asks which moves are legal soon makes one
+@lru_cache(maxsize=1 << 12)  # a check for legal moves is soon followed by a move
 def _move(board: Board, direction: int) -> Move:
-    """`Board.move`, for a direction that was checked."""
+    """`Board.move` for a checked direction."""
     lines, back = _lines(board.rows, board.cols, direction)
     slid: tuple[int, ...] = ()
     reward = 0
@@ -308,7 +308,7 @@ Getter = Callable[[tuple[int, ...]], tuple[int, ...]]
 
 @cache
 def _lines(rows: int, cols: int, direction: int) -> tuple[tuple[Getter, ...], Getter]:
-    """A getter of each line, from the wall that the tiles slide to; and one that puts them back."""
+    """Getters of the lines, each from the wall that tiles slide to, and one that puts them back."""
     if direction in (Direction.UP, Direction.DOWN):
         lines = [range(c, rows * cols, cols) for c in range(cols)]
     else:
@@ -322,7 +322,7 @@ def _lines(rows: int, cols: int, direction: int) -> tuple[tuple[Getter, ...], Ge
 
 @lru_cache(maxsize=1 << 16)
 def _slide(line: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
-    """A line slid towards its first cell, and the reward."""
+    """Slide a line towards its first cell; return it and the reward."""
     slid: list[int] = []
     reward = 0
     open_to_merge = False
@@ -349,7 +349,7 @@ def _checked_symmetry(symmetry: object) -> int:
 
 @cache
 def _image(rows: int, cols: int, symmetry: int) -> Getter:
-    """A getter of the cells of the image."""
+    """A getter that permutes the ranks of a board into those of its image."""
     grid = [[r * cols + c for c in range(cols)] for r in range(rows)]
     if symmetry & 4:
         grid = [list(column) for column in zip(*grid, strict=True)]

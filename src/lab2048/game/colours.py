@@ -8,8 +8,8 @@ Colour = tuple[int, int, int]
 
 BACKGROUND: Colour = (187, 173, 160)
 
-# From yellow over red to violet, each darker than the one before: the order of the tiles can be
-# told without seeing hues.
+# From yellow through red to violet, each darker than the one before, so that the order of the tiles
+# can be seen without telling hues apart.
 _TILES: list[Colour] = [
     (205, 193, 180),  # empty
     (243, 235, 213),  # 2
@@ -33,17 +33,17 @@ _TILES: list[Colour] = [
 
 
 def tile_colour(rank: int) -> Colour:
-    """The colour of the tile of a rank, 0 for an empty cell."""
+    """The colour of a tile by its rank, 0 for an empty cell."""
     return _TILES[rank]
 
 
 def text_colour(rank: int) -> Colour:
-    """The colour of the number on that tile."""
+    """The colour of the number on a tile, by its rank."""
     return (75, 65, 55) if rank <= 6 else (255, 255, 255)
 
 
 def css(colour: Colour) -> str:
-    """A colour as a style sheet has it."""
+    """A colour in CSS notation."""
     return f"rgb({', '.join(map(str, colour))})"
 
 
@@ -65,6 +65,6 @@ MARKERS = "osD^vP*XhH<>"
 
 
 def line_style(number: int) -> dict[str, Any]:
-    """How the line with a number looks in a plot: a colour and a mark of its own."""
+    """The style of line `number` in a plot: its colour and marker."""
     look = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
     return {**look, "ms": 4.5, "lw": 1.3}

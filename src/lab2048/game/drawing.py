@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from lab2048.game.colours import BACKGROUND, css, text_colour, tile_colour
 
 TILE, GAP = 48, 6
-"""Pixels: the side of a tile, and the room between two."""
+"""The side of a tile and the gap between tiles, in pixels."""
 SIZES = {1: 26, 2: 24, 3: 20, 4: 16, 5: 13, 6: 11}
-"""The height of a number by its digits, on a tile of that side."""
+"""The font size by the number of digits, on a tile of side TILE."""
 RANKS = range(18)
 """The ranks of an empty cell and of all tiles, up to 131072."""
 
 
 def svg(ranks: Sequence[int], cols: int, title: str) -> str:
-    """Return a board as an SVG picture; its title is what a screen reader reads."""
+    """Return a board as an SVG picture; screen readers read its title."""
     width, height = (n * (TILE + GAP) + GAP for n in (cols, len(ranks) // cols))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -27,9 +27,9 @@ def svg(ranks: Sequence[int], cols: int, title: str) -> str:
 
 
 def svg_tiles(ranks: Sequence[int], cols: int, tile: float = TILE, gap: float = GAP) -> str:
-    """Return the cells of a board as parts of an SVG picture, the first at (`gap`, `gap`).
+    """Return the cells of a board as SVG elements, the first at (`gap`, `gap`).
 
-    What they are part of has `text-anchor="middle"`.
+    The enclosing element must have `text-anchor="middle"`.
     """
     parts = []
     for cell, rank in enumerate(ranks):
@@ -56,7 +56,7 @@ def _tile(left: float, top: float, side: float, rank: int) -> str:
 
 
 def html_table(ranks: Sequence[int], cols: int, attributes: str = "") -> str:
-    """Return a board as an HTML table, for a page that has the `tile_styles`."""
+    """Return a board as an HTML table, for a page that includes `tile_styles`."""
     cells = [f'<td class="r{rank}">{1 << rank if rank else ""}</td>' for rank in ranks]
     rows = [cells[start : start + cols] for start in range(0, len(cells), cols)]
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
@@ -64,7 +64,7 @@ def html_table(ranks: Sequence[int], cols: int, attributes: str = "") -> str:
 
 
 def tile_styles(ranks: Sequence[int] = RANKS) -> str:
-    """Return the colours of tiles as a style sheet: a class `.r` with the rank for each."""
+    """Return a style sheet with the colours of tiles: a class `.r<rank>` for each rank."""
     return "".join(
         f".r{rank} {{ background: {css(tile_colour(rank))}; color: {css(text_colour(rank))}; }}\n"
         for rank in ranks

@@ -30,9 +30,9 @@ class Game:
         index: int = 0,
         start: Board | None = None,
     ) -> None:
-        """A new game; `index` counts the games of one seed, `start` replaces the two first tiles.
+        """Start game number `index` of a seed; `start` replaces the first two tiles.
 
-        Without a seed one is drawn, and kept in `seed`.
+        Without a seed, one is drawn and kept in `self.seed`.
         """
         self.rules = rules
         self.seed = secrets.randbits(32) if seed is None else randomness.checked_seed(seed)
@@ -59,7 +59,7 @@ class Game:
 
     @property
     def own_word(self) -> int:
-        """The random word that a player has for the next move."""
+        """The player's random word for the next move."""
         return randomness.word(randomness.player_key(self.key), len(self.moves))
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class Game:
         return f"<Game {rules.name}, seed {self.seed}, {moves} moves, score {self.score}>"
 
     def _repr_html_(self) -> str:
-        """The board and how the game stands, as a notebook shows it."""
+        """The board, the number of moves and the score, for notebooks."""
         over = ", over" * self.over
         facts = f"{self.rules.name}, {len(self.moves):,} moves, score {self.score:,}{over}"
         return f"{self.board._repr_svg_()}<p>{facts}, seed {self.seed}</p>"
@@ -86,7 +86,7 @@ class Game:
         return reward
 
     def undo(self) -> bool:
-        """Take the last move back; False if there is none. The same move spawns the same tile."""
+        """Undo the last move; False if there is none. The same move spawns the same tile again."""
         if not self._past:
             return False
         self.board, self.score = self._past.pop()
@@ -102,7 +102,7 @@ class Game:
 
 
 def spawned(after: Board, word: int, threshold: tuple[int, int]) -> tuple[Board, int, int]:
-    """The board after the spawn that a word draws, with the cell and the rank of the new tile.
+    """Draw a spawn from a random word; return the board, and the cell and rank of the new tile.
 
     `threshold` is `randomness.four_threshold` of the rules' p4.
     """
@@ -112,7 +112,7 @@ def spawned(after: Board, word: int, threshold: tuple[int, int]) -> tuple[Board,
 
 
 def random_move(board: Board, word: int) -> Direction:
-    """The legal move that a word draws, each with the same chance."""
+    """Draw a legal move from a random word, uniformly."""
     moves = board.legal_moves
     k, _ = randomness.bounded(word, len(moves))
     return moves[k]

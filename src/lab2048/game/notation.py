@@ -1,6 +1,6 @@
-"""Boards as people write them, and what is said when they write one wrong.
+"""Parse boards, sizes and numbers as people write them.
 
-Every message is one line that says what is wrong and what would be right.
+Every error message is one line that says what is wrong and what would be right.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from decimal import Decimal
 from typing import SupportsIndex, TypeVar
 
 SHAPES = [(r, c) for r in range(2, 7) for c in range(2, 7) if r * c <= 16]
-"""Every size of board that there is."""
+"""All board sizes."""
 MAX_RANK = 17
-"""131072, the largest tile that the rules allow on 16 cells."""
+"""The largest rank that the rules allow on 16 cells: the 131072 tile."""
 DIGITS = "0123456789abcdefgh"
-"""A digit a rank: hexadecimal, and two more for 65536 and 131072."""
+"""One digit per rank: hexadecimal, and two more for 65536 and 131072."""
 
 Cells = tuple[tuple[int, ...], int, int]
-"""The rank of each cell, row by row; rows; columns."""
+"""The rank of each cell, row by row; the number of rows; the number of columns."""
 Source = str | Iterable[Iterable[int]]
 Size = str | tuple[int, int] | None
 Number = TypeVar("Number", int, float)
@@ -34,13 +34,13 @@ _RANK_OF_TILE = {0: 0} | {1 << rank: rank for rank in range(1, MAX_RANK + 1)}
 
 
 def short(value: object) -> str:
-    """The value as an error message shows it: on one line, and not too long."""
+    """The value for an error message: on one line, shortened if it is long."""
     return " ".join(reprlib.repr(value).split())
 
 
 def whole(value: object) -> int | None:
     """The value as an int if it is a whole number (not a bool, not a float), else None."""
-    if value.__class__ is int:  # the common case: to look for __index__ takes 15 times as long
+    if value.__class__ is int:  # the common case: looking for __index__ takes 15 times as long
         return value
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
@@ -51,14 +51,14 @@ def whole(value: object) -> int | None:
 
 
 def parse_number(text: str, kind: type[Number]) -> Number:
-    """An `int` or a `float` from its text, or a `ValueError`: digits are ASCII, as in a board."""
-    if not text.isascii():  # Python itself takes the digits of any script
+    """Parse an `int` or a `float`, or raise a `ValueError`; digits are ASCII, as in a board."""
+    if not text.isascii():  # Python itself accepts the digits of any script
         raise ValueError(f"{short(text)} is not a number in the digits 0 to 9")
     return kind(text)
 
 
 def checked_threads(threads: object) -> int:
-    """A number of threads, as many as cores if it is None, or a `ValueError`."""
+    """The number of threads as an int (None: one per core), or a `ValueError`."""
     count = (os.cpu_count() or 1) if threads is None else whole(threads) or 0
     if not 1 <= count <= 1024:
         raise ValueError(f"threads are a whole number from 1 to 1024, not {short(threads)}")
@@ -69,23 +69,23 @@ FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
 
 
 def counted(text: str, what: str = "games", low: int = 1, high: int = 10**12) -> int:
-    """A number of things such as 5000, 200k or 1.5M, or a `ValueError`."""
+    """Parse a count such as 5000, 200k or 1.5M, or raise a `ValueError`."""
     found = re.fullmatch(r"([0-9]{1,20}\.?[0-9]{0,20})([kKmM]?)", text.strip())
     value = Decimal(found[1]) * FACTORS[found[2].lower()] if found else None
     if value is None or value != int(value):
-        raise ValueError(f"a number of {what} is such as 5000, 200k or 1M, not {text[:40]!r}")
+        raise ValueError(f"a number of {what} is written like 5000, 200k or 1M, not {text[:40]!r}")
     if not low <= value <= high:
         raise ValueError(f"the number of {what} is from {low:,} to {high:,}, not {text[:40]}")
     return int(value)
 
 
 def where(cell: int, cols: int) -> str:
-    """A cell as a person counts."""
+    """The row and column of a cell, counted from 1."""
     return f"row {cell // cols + 1}, column {cell % cols + 1}"
 
 
 def check_shape(rows: object, cols: object) -> tuple[int, int]:
-    """Rows and columns as ints, or a `ValueError` that says which boards there are."""
+    """Rows and columns as ints, or a `ValueError` that says which sizes are allowed."""
     r, c = whole(rows), whole(cols)
     if r is None or c is None or (r, c) not in SHAPES:
         asked = f"{r}x{c}" if r is not None and c is not None else f"{short(rows)} by {short(cols)}"
@@ -96,7 +96,7 @@ def check_shape(rows: object, cols: object) -> tuple[int, int]:
 
 
 def parse_shape(text: str) -> tuple[int, int]:
-    """Rows and columns of a board named like `4x3`."""
+    """Parse a board size such as `4x3` into rows and columns."""
     size = text if isinstance(text, str) else ""
     match = re.fullmatch(r"\s*([0-9]{1,4})\s*[xX×]\s*([0-9]{1,4})\s*", size)
     if match is None:
@@ -105,7 +105,7 @@ def parse_shape(text: str) -> tuple[int, int]:
 
 
 def parse_cells(source: Source, size: Size = None) -> Cells:
-    """The cells of a board in any form that `lab2048.game.Board.parse` takes."""
+    """Parse the cells of a board in any form that `lab2048.game.Board.parse` accepts."""
     if isinstance(size, tuple | list) and len(size) == 2:
         shape: tuple[int, int] | None = check_shape(*size)
     else:
@@ -124,25 +124,25 @@ def parse_cells(source: Source, size: Size = None) -> Cells:
 
 
 def _from_text(text: str) -> Cells:
-    """Rows of tiles parted by `/`, `;` or line breaks, cells by spaces or commas."""
+    """Parse rows of tiles, separated by `/`, `;` or line breaks; cells by spaces or commas."""
     lines = re.split(r"\s*[/;\n]\s*", text.strip())
     rows = [line.replace(",", " ").split() for line in lines]
     if not any(rows):
         raise ValueError(f"the board is empty text; write rows of tiles, such as {_EXAMPLE}")
     if not re.search(r"[0-9.]", text):
-        raise ValueError(f"{short(text)} is no board; write rows of tiles, such as {_EXAMPLE}")
+        raise ValueError(f"{short(text)} is not a board; write rows of tiles, such as {_EXAMPLE}")
     return _from_rows([[_number(cell) for cell in row] for row in rows], rows)
 
 
 def _number(text: str) -> int | None:
-    """The number written in a cell (`.` is 0), or None where there is none."""
+    """The number written in a cell (`.` is 0), or None if it is not a number."""
     if text == ".":
         return 0
     return int(text) if re.fullmatch(r"[0-9]{1,7}", text) else None
 
 
 def _from_json(text: str) -> Cells:
-    """The JSON text of a nested list of tiles."""
+    """Parse the JSON text of a nested list of tiles."""
     try:
         source = json.loads(text)
     except (ValueError, RecursionError):
@@ -153,7 +153,7 @@ def _from_json(text: str) -> Cells:
 
 
 def _from_tiles(source: object) -> Cells:
-    """Rows of tiles as numbers."""
+    """Convert rows of tiles that are given as numbers."""
     try:
         rows = [list(row) for row in source]  # type: ignore[attr-defined]
     except TypeError:
@@ -164,7 +164,7 @@ def _from_tiles(source: object) -> Cells:
 
 
 def _from_rows(tiles: list[list[int | None]], written: Sequence[Sequence[object]]) -> Cells:
-    """Rows of tiles; `written` is how they were given, for messages."""
+    """Convert rows of tiles to ranks; `written` holds them as given, for messages."""
     cols = len(tiles[0]) if tiles else 0
     for number, row in enumerate(tiles, 1):
         if len(row) != cols:
@@ -187,7 +187,7 @@ def _from_rows(tiles: list[list[int | None]], written: Sequence[Sequence[object]
 
 
 def _from_digits(digits: str, shape: tuple[int, int] | None) -> Cells:
-    """One digit of rank a cell, of a square board unless a shape is given."""
+    """Parse one rank digit per cell; the board is square unless a shape is given."""
     side = math.isqrt(len(digits))
     rows, cols = shape or (side, side)
     if len(digits) != rows * cols:

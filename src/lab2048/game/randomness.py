@@ -1,7 +1,7 @@
 """Randomness as plain arithmetic: seeds, words, and the draws made from a word.
 
 A *stream* is SplitMix64 read as a function: word number t of the stream with key k is
-`mix(k + (t + 1) * GOLDEN)`. Nothing is stored, so any word can be had at any time, by any thread.
+`mix(k + (t + 1) * GOLDEN)`. Nothing is stored, so any thread can compute any word at any time.
 NumPy's generators have a state instead, and do not promise the same draws in every version.
 
     seed, game index  -> the game's key            game_key
@@ -11,7 +11,7 @@ NumPy's generators have a state instead, and do not promise the same draws in ev
 
 So the spawns of a game depend on its seed and on the moves made, and never on how much
 randomness a player used. The functions here work on Python integers and need no Numba;
-`lab2048.engine.packed` has the same ones as kernels, and the tests hold the two together.
+`lab2048.engine.packed` has them as kernels, and tests check that both agree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GOLDEN = 0x9E37_79B9_7F4A_7C15
 MIX1 = 0xBF58_476D_1CE4_E5B9
 MIX2 = 0x94D0_49BB_1331_11EB
 PLAYER = 0x6C61_6232_3034_3821
-"""Tells the player's stream from the game's (the letters of `lab2048!`)."""
+"""Separates the player's stream from the game's (`lab2048!` in ASCII)."""
 
 
 def mix(z: int) -> int:
@@ -49,7 +49,7 @@ def player_key(key: int) -> int:
 
 
 def again(w: int) -> int:
-    """The word that follows `w` where one was not enough."""
+    """The word that follows `w`, for when one is not enough."""
     return mix((w + GOLDEN) & MASK64)
 
 
@@ -57,7 +57,7 @@ def bounded(w: int, n: int) -> tuple[int, int]:
     """A number below `n` (at most 2**32) and the word that gave it, exactly uniform (Lemire 2019).
 
     The upper half of the word times n has the number in its upper half; the few words that would
-    favour some numbers, recognised by the lower half, are replaced.
+    favour some numbers, recognised by the product's lower half, are replaced.
     """
     while True:
         product = (w >> 32) * n
@@ -76,21 +76,21 @@ def four_threshold(p4: float) -> tuple[int, int]:
 def is_four(w: int, threshold: tuple[int, int]) -> bool:
     """Whether the tile spawned with word `w` is a 4.
 
-    The lower half of the word is compared with the threshold's first 32 bits; only when they are
-    equal do the other 64 matter, and another word decides.
+    The lower half of the word is compared with the threshold's first 32 bits; only if they are
+    equal is another word compared with the other 64.
     """
     low = w & 0xFFFF_FFFF
     return low < threshold[0] or (low == threshold[0] and again(w) < threshold[1])
 
 
 def draw_spawn(w: int, empty: int, threshold: tuple[int, int]) -> tuple[int, int]:
-    """Which of the empty cells (counted from the first) gets a tile, and its rank."""
+    """The index (from 0) of the empty cell that gets a tile, and the tile's rank."""
     which, w = bounded(w, empty)
     return which, 2 if is_four(w, threshold) else 1
 
 
 def checked_seed(seed: object, name: str = "a seed") -> int:
-    """The seed (or what else is a 64-bit word) as an integer, or a `ValueError`."""
+    """The seed (or another 64-bit word) as an integer, or a `ValueError`."""
     value = whole(seed)
     if value is None or not 0 <= value <= MASK64:
         raise ValueError(f"{name} is a whole number from 0 to 2**64 - 1, not {short(seed)}")

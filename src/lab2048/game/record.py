@@ -1,12 +1,12 @@
-"""Games on disk: one JSON line a game, with all that is needed to replay it exactly.
+"""Games on disk: one JSON line per game, with all that is needed to replay it exactly.
 
     {"format": 1, "rules": {"rows": 4, "cols": 4, "p4": 0.1}, "player": "greedy", "seed": 1,
      "index": 0, "score": 1344, "max_tile": 128, "moves": "3023...", "spawns": "0132..."}
 
-`moves` has one digit a move: 0 up, 1 right, 2 down, 3 left. `spawns` has two characters a tile, its
-cell as a hexadecimal digit (row by row) and its rank, 1 or 2: first the two tiles of the start,
-then one after each move. A replay needs nothing else; seed and index say how the game came about.
-A game that began at another position has that as `start`, one rank a cell, and no tiles of a start.
+`moves` has one digit per move: 0 up, 1 right, 2 down, 3 left. `spawns` has two characters per tile,
+its cell as a hexadecimal digit (row by row) and its rank, 1 or 2: first the two tiles of the start,
+then one after each move. A replay needs nothing else; seed and index tell where the game came from.
+A game from another position has that as `start`, one rank per cell, and no tiles of the start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RecordError(ValueError):
 
 
 class Turn(NamedTuple):
-    """One move of a game: the board before it, what it gained, and the board after the spawn."""
+    """One move of a game: the board before it, its reward, the afterstate, and the next board."""
 
     board: Board
     move: Direction
@@ -41,7 +41,7 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A game that was played.
+    """A recorded game.
 
     >>> game = Game(Rules(2, 2), seed=1)
     >>> _ = game.play(game.board.legal_moves[0])
@@ -59,7 +59,7 @@ class Record:
     moves: str
     spawns: str
     start: Board | None = None
-    """Where it began, if not with two spawns on an empty board."""
+    """The starting position, unless the game began with two spawns on an empty board."""
 
     @classmethod
     def of(cls, game: Game, player: str) -> Record:
@@ -78,7 +78,7 @@ class Record:
         )
 
     def to_json(self) -> str:
-        """The record as a line, without its end."""
+        """The record as a line of JSON, without the newline."""
         rules = {"rows": self.rules.rows, "cols": self.rules.cols, "p4": self.rules.p4}
         facts: dict[str, Any] = {"format": FORMAT, "rules": rules}
         for name in NAMES:
@@ -89,7 +89,7 @@ class Record:
 
     @classmethod
     def from_json(cls, line: str) -> Record:
-        """The record in a line, or a `RecordError`. Whether the game is a game, `turns` tells."""
+        """Parse a line, or raise a `RecordError`. Use `turns` to check the game by the rules."""
         try:
             facts = json.loads(line)
             if facts["format"] != FORMAT:
@@ -97,7 +97,7 @@ class Record:
             rules = Rules(*(facts["rules"][name] for name in RULES))
             texts = [facts[name] for name in ("player", "moves", "spawns")]
             numbers = [facts[name] for name in ("index", "score", "max_tile")]
-            "".join(map(str, texts)).encode()  # or it could not be shown
+            "".join(map(str, texts)).encode()  # lone surrogates cannot be printed
             begun = facts.get("start")
             start = None if begun is None else Board.parse(begun, rules.name)
         except RecordError:
@@ -112,13 +112,13 @@ class Record:
         index, score, max_tile = numbers
         seed = facts.get("seed")
         if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
-            raise RecordError("not a game: the seed is no whole number")
+            raise RecordError("not a game: the seed is not a whole number")
         if min(numbers) < 0:
             raise RecordError("not a game: a number is negative")
         return cls(rules, player, seed, index, score, max_tile, moves, spawns, start)
 
     def turns(self) -> Iterator[Turn]:
-        """Replay the game, move by move; a `RecordError` where it is not by the rules."""
+        """Replay the game, move by move; raise a `RecordError` where it breaks the rules."""
         first = 2 if self.start is None else 0
         if len(self.spawns) != 2 * (len(self.moves) + first):
             raise RecordError(
@@ -146,11 +146,11 @@ class Record:
             )
 
     def _spawn(self, board: Board, number: int) -> Board:
-        """The board with the tile that spawned."""
+        """The board after spawn `number`."""
         text = self.spawns[2 * number : 2 * number + 2]
         try:
             cell, rank = DIGITS.index(text[0].lower()), DIGITS.index(text[1])
-            if rank not in (1, 2) or self.rules.p4 == 2 - rank:  # of p4 0 and 1 all is known
+            if rank not in (1, 2) or self.rules.p4 == 2 - rank:  # p4 0 or 1 rules out a rank
                 raise ValueError
             return board.place(cell, rank)
         except (ValueError, IndexError):
@@ -158,17 +158,17 @@ class Record:
 
 
 def moves_text(moves: Iterable[int]) -> str:
-    """Moves as a record has them."""
+    """Moves as the text of a record, one digit each."""
     return "".join(str(int(move)) for move in moves)
 
 
 def spawns_text(spawns: Iterable[tuple[int, int]]) -> str:
-    """Spawns, cell and rank of each, as a record has them."""
+    """Spawns as the text of a record, cell and rank of each."""
     return "".join(f"{cell:x}{rank}" for cell, rank in spawns)
 
 
 def _reason(error: Exception) -> str:
-    """What was wrong with a line, in a few words."""
+    """What is wrong with a line or a file, in a few words."""
     if isinstance(error, KeyError):
         return f"it has no {error.args[0]!r}"
     return str(error).split("\n")[0] or type(error).__name__
@@ -177,16 +177,16 @@ def _reason(error: Exception) -> str:
 # -- files ---------------------------------------------------------------------------------------
 
 NAMES = ("player", "seed", "index", "score", "max_tile", "moves", "spawns")
-"""What a record has beside its rules."""
+"""The fields of a record besides its rules and `start`."""
 RULES = ("rows", "cols", "p4")
 LINE = 1 << 20
-"""Characters of a line: a game has fewer. On 16 cells it has at most 131,068 moves."""
+"""Lines of this many characters are refused. A game, of at most 131,068 moves, has fewer."""
 ROWS = 256
-"""Games that are read from Parquet in one go."""
+"""Games per batch when reading Parquet."""
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """All games of a file; a `RecordError` that names the line where one cannot be read.
+    """Iterate over the games of a file; a `RecordError` names the line that cannot be read.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -204,7 +204,7 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not empty, with their numbers."""
+    """The non-empty lines of a file, with their numbers."""
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(iter(partial(file.readline, LINE), ""), 1):
             if len(line) == LINE:
@@ -216,7 +216,7 @@ def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _parquet_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The rows of a Parquet file as the lines that they were."""
+    """The rows of a Parquet file as JSON lines, with their numbers."""
     with path.open("rb") as file:  # so that a missing file is an ordinary error
         for number, row in enumerate(_parquet_rows(path, file), 1):
             rules = {name: row.pop(name, None) for name in RULES}
@@ -224,7 +224,7 @@ def _parquet_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _parquet_rows(path: Path, file: BinaryIO) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file, a few of them in memory at a time; only what a game has."""
+    """The rows of a Parquet file, ROWS in memory at a time; only the columns of a game."""
     pa, parquet = arrow()
     wanted = [*NAMES, *RULES, "start"]
     try:
@@ -235,7 +235,7 @@ def _parquet_rows(path: Path, file: BinaryIO) -> Iterator[dict[str, Any]]:
 
 
 def check_file(path: Path, force: bool = False) -> None:
-    """An error unless a command may put games into this file (`home.check_target`)."""
+    """Raise an error unless games may be written to this file (see `home.check_target`)."""
     if path.suffix not in (".jsonl", ".parquet"):
         raise RecordError(f"games are saved in a .jsonl or a .parquet file, not {path.name}")
     if path.suffix == ".parquet":
@@ -244,7 +244,7 @@ def check_file(path: Path, force: bool = False) -> None:
 
 
 def write_records(records: Iterable[Record], path: Path) -> None:
-    """Put games into a file, as JSON lines, or as Parquet if the name ends so.
+    """Write games to a file: Parquet if its name ends in `.parquet`, else JSON lines.
 
     >>> from tempfile import TemporaryDirectory
     >>> game = Game(Rules(2, 2), seed=1)
@@ -261,7 +261,7 @@ def write_records(records: Iterable[Record], path: Path) -> None:
 
 
 def _write_parquet(records: list[Record], path: Path) -> None:
-    """Games as a table of one row each."""
+    """Write games as a Parquet table, one row each."""
     pa, parquet = arrow()
     columns: dict[str, list[Any]] = {n: [getattr(r, n) for r in records] for n in NAMES}
     for name in RULES:
@@ -274,7 +274,7 @@ def _write_parquet(records: list[Record], path: Path) -> None:
 
 
 def arrow() -> tuple[Any, Any]:
-    """The library that knows Parquet."""
+    """Import pyarrow, or raise an `ImportError` that says what to install."""
     try:
         import pyarrow
         from pyarrow import parquet

@@ -11,9 +11,9 @@ from lab2048.game.board import Board
 from lab2048.game.notation import Source, check_shape, parse_shape, short, whole
 
 P4 = 0.1
-"""The chance of a 4 in the usual game."""
+"""The chance of a 4 in the standard game."""
 Position = Board | Source | int
-"""A board as users may give it: `Rules.position` reads it."""
+"""A board in any form that `Rules.position` accepts."""
 
 
 class Spawn(NamedTuple):
@@ -48,7 +48,7 @@ class Rules:
         rows, cols = check_shape(self.rows, self.cols)
         real = isinstance(self.p4, Real) and not isinstance(self.p4, bool)
         try:
-            p4 = float(self.p4) + 0.0 if real else math.nan  # -0.0 is 0.0
+            p4 = float(self.p4) + 0.0 if real else math.nan  # + 0.0 turns -0.0 into 0.0
         except OverflowError:
             p4 = math.nan
         if not 0 <= p4 <= 1:  # nan fails this too
@@ -61,12 +61,12 @@ class Rules:
 
     @classmethod
     def parse(cls, size: str, p4: float = P4) -> Rules:
-        """The rules of a board named like `4x3`."""
+        """The rules for a board size such as `4x3`."""
         return cls(*parse_shape(size), p4)
 
     @property
     def cells(self) -> int:
-        """How many cells the board has."""
+        """The number of cells."""
         return self.rows * self.cols
 
     @property
@@ -76,7 +76,7 @@ class Rules:
 
     @property
     def symmetries(self) -> int:
-        """How many symmetries the board has: 8 when square, otherwise 4."""
+        """The number of symmetries: 8 for a square board, otherwise 4."""
         return 8 if self.rows == self.cols else 4
 
     def spawns(self, after: Board) -> list[Spawn]:
@@ -96,19 +96,20 @@ class Rules:
         ]
 
     def position(self, given: Position) -> Board:
-        """A board in any form: a `Board`, what `Board.parse` takes, or a packed integer.
+        """Read a board in any form: a `Board`, what `Board.parse` accepts, or a packed integer.
 
-        Ranks and packed integers are of this size; that of other forms is theirs (see `check`).
+        Ranks as digits and packed integers are read in this size; other forms have a size of their
+        own, which is not checked (see `check`).
         """
         if isinstance(given, Board):
             return given
-        if isinstance(given, str):  # ranks do not say how many rows there are
+        if isinstance(given, str):  # digits do not tell the number of rows
             return Board.parse(given, self.name if given.strip().isalnum() else None)
         if (packed := whole(given)) is not None:
             return Board.from_packed(packed, self.rows, self.cols)
         return Board.parse(cast(Source, given))
 
     def check(self, board: Board) -> None:
-        """A `ValueError` unless the board is of this size."""
+        """Raise a `ValueError` unless the board has this size."""
         if (board.rows, board.cols) != (self.rows, self.cols):
             raise ValueError(f"the board is {board.rows}x{board.cols}, the rules are {self.name}")

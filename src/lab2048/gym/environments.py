@@ -1,19 +1,19 @@
-"""2048 for Gymnasium: one environment, and one that steps thousands of boards in a kernel call.
+"""2048 for Gymnasium: one board, or a vector of thousands that a single kernel call steps.
 
     observation   Box(0, 17, (rows, cols), uint8): the rank of each cell, 0 where it is empty
     action        Discrete(4): 0 up, 1 right, 2 down, 3 left
     reward        the merged tiles of the move
     terminated    no move is legal
-    truncated     the last `max_illegal` moves that were asked for were not legal (100; None: never)
-    info          "action_mask": int8, 1 for each move that is legal now
-                  "illegal": whether the move just asked for was not legal; it changed nothing
+    truncated     the last `max_illegal` moves were illegal (100 by default; None: never truncated)
+    info          "action_mask": int8, 1 for each legal move
+                  "illegal": whether the last move was illegal and so changed nothing
                   "score": the sum of the rewards of this game
                   "max_tile": the largest tile on the board
 
-`action_masks()` returns the mask as bools, as MaskablePPO of sb3-contrib asks for it.
+`action_masks()` returns the mask as bools, as MaskablePPO of sb3-contrib expects it.
 
-`gymnasium.make("lab2048.env:lab2048/Game-v0")` makes one without an import; `import lab2048.env`
-makes the name known, so that `lab2048/Game-v0` is enough.
+`gymnasium.make("lab2048.env:lab2048/Game-v0")` needs no import; after `import lab2048.env`, the
+name `lab2048/Game-v0` is enough.
 
 After `reset(seed=s)` the games are numbers 0, 1, 2, ... of seed s, as `lab2048.game.Game` plays
 them; board j of a vector environment plays those of seed s + j.
@@ -64,7 +64,7 @@ def _check_render_mode(mode: str | None) -> str | None:
 
 
 def _check_max_illegal(number: int | None) -> int | None:
-    """The number of illegal moves in a row that ends an episode, or a `ValueError`."""
+    """The number of illegal moves in a row that truncates an episode, or a `ValueError`."""
     found = None if number is None else whole(number) or 0
     if found is not None and found < 1:
         raise ValueError(f"max_illegal is a whole number from 1 on, or None, not {short(number)}")
@@ -72,7 +72,7 @@ def _check_max_illegal(number: int | None) -> int | None:
 
 
 def _action_mask(board: Board) -> Masks:
-    """Four 0s and 1s, as `lanes.observe` writes them."""
+    """The legal moves as four 0s and 1s, as `engine.batch.observe` writes them."""
     legal = board.legal_moves
     return np.array([direction in legal for direction in Direction], np.int8)
 
@@ -100,9 +100,9 @@ class GameEnv(gymnasium.Env[Bytes, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Bytes, dict[str, Any]]:
-        """Begin the first game of a seed or, without one, the next.
+        """Start the first game of a seed or, without a seed, the next game.
 
-        `options={"start": board}` begins it with that board, in any form `Rules.position` takes.
+        `options={"start": board}` starts it from that board, in any form `Rules.position` accepts.
         """
         super().reset(seed=seed)
         given = (options or {}).get("start")
@@ -130,7 +130,7 @@ class GameEnv(gymnasium.Env[Bytes, np.int64]):
         return self._observation(self.game), float(move.reward), over, stuck, info
 
     def action_masks(self) -> Flags:
-        """Which moves are legal now, as MaskablePPO asks for it."""
+        """Which moves are legal now, as MaskablePPO expects it."""
         if self.game is None:
             raise RuntimeError("call reset() before action_masks()")
         return _action_mask(self.game.board).astype(np.bool_)
@@ -149,7 +149,7 @@ class GameEnv(gymnasium.Env[Bytes, np.int64]):
         return np.array(game.board.ranks, np.uint8).reshape(shape)
 
     def _info(self, game: Game, *, illegal: bool) -> dict[str, Any]:
-        """What is legal now, whether the last move was, and how far the game has come."""
+        """The legal moves, whether the last move was illegal, the score and the largest tile."""
         return {
             "action_mask": _action_mask(game.board),
             "illegal": illegal,
@@ -161,9 +161,9 @@ class GameEnv(gymnasium.Env[Bytes, np.int64]):
 class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
     """Many games of 2048 in one kernel call; `gymnasium.make_vec("lab2048/Game-v0", 4096)`.
 
-    A board whose game has ended begins the next one in the step after (`AutoresetMode.NEXT_STEP`,
-    whatever the action, with reward 0) or, by option, in the same step (`SAME_STEP`, with the last
-    observation in `info["final_obs"]`).
+    A board whose game has ended starts the next one in the following step
+    (`AutoresetMode.NEXT_STEP`, whatever the action, with reward 0) or, by option, in the same step
+    (`SAME_STEP`, with the last observation in `info["final_obs"]`).
     """
 
     metadata: dict[str, Any] = _METADATA | {"autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -210,9 +210,9 @@ class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Bytes, dict[str, Any]]:
-        """Begin all games: the first ones of a seed or, without one, the next."""
+        """Start a game on every board: the first of its seed or, without a seed, the next."""
         if options:
-            raise ValueError(f"the vector environment has no options, such as {list(options)}")
+            raise ValueError(f"the vector environment has no options, but got {list(options)}")
         seeds = self._lane_seeds(seed)
         for j, given in enumerate(seeds):
             if given is None:
@@ -246,7 +246,7 @@ class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
         if not self._same_step and self._over.any():
             self._begin_next(self._over)
             illegal &= ~self._over
-            gained[self._over] = 0  # a game that was truncated has moved once more
+            gained[self._over] = 0  # a truncated game has made one more move
         ranks, info = self._observe(illegal)
         ended, truncated = self._ended(), self._truncated()
         truncated &= ~ended
@@ -259,14 +259,14 @@ class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
         return ranks, gained, ended, truncated, info
 
     def action_masks(self) -> Flags:
-        """Which moves of each board are legal now, (num_envs, 4)."""
+        """Which moves are legal on each board now, of shape (num_envs, 4)."""
         if not self._seeded:
             raise RuntimeError("call reset() before action_masks()")
         masks: Flags = self._observe(self._over)[1]["action_mask"].astype(np.bool_)
         return masks
 
     def render(self) -> tuple[Any, ...] | None:
-        """A text or a picture of each board."""
+        """Each board as text (`ansi`) or as a picture (`rgb_array`)."""
         if self.render_mode is None or not self._seeded:
             return None
         boards = [self._board(j) for j in range(self.num_envs)]
@@ -275,7 +275,7 @@ class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
         return tuple(board.grid() for board in boards)
 
     def _lane_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        """A seed a board: from one on, each its own, or drawn; None to go on with what it has."""
+        """One seed per board: consecutive, as given, or drawn; None to keep the present one."""
         if seed is None and self._seeded:
             return [None] * self.num_envs
         if isinstance(seed, Sequence | np.ndarray):
@@ -291,23 +291,23 @@ class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
         return [randomness.checked_seed(first + j) for j in range(self.num_envs)]
 
     def _restart(self, which: Flags) -> None:
-        """Begin game `_games[j]` on every board asked for."""
+        """Start game `_games[j]` on every board j in `which`."""
         from lab2048.engine.batch import restart
 
         for j in [j for j in self._wide if which[j]]:
             del self._wide[j]
-        for row in self._tally:  # one at a time takes a third of the time
+        for row in self._tally:  # row by row takes a third of the time
             row[which] = 0
         rows, cols = self.rules.rows, self.rules.cols
         restart(self._state, which, self._seeds, self._games, self._four, rows, cols)
 
     def _begin_next(self, which: Flags) -> None:
-        """The next game on every board asked for."""
+        """Start the next game on every board in `which`."""
         self._games += which.astype(np.uint64)
         self._restart(which)
 
     def _observe(self, illegal: Flags) -> tuple[Bytes, dict[str, Any]]:
-        """Observations and info of all boards as they are."""
+        """The observations and the info of all boards."""
         from lab2048.engine.batch import observe
 
         ranks = np.empty((self.num_envs, self.rules.cells), np.uint8)
@@ -335,13 +335,13 @@ class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
         return ended
 
     def _truncated(self) -> Flags:
-        """Which boards have been asked for nothing but illegal moves for too long."""
+        """Which boards have had `max_illegal` illegal moves in a row."""
         if self.max_illegal is None:
             return np.zeros(self.num_envs, np.bool_)
         return np.asarray(self._tally[1] >= self.max_illegal)
 
     def _board(self, j: int) -> Board:
-        """Board j as it is."""
+        """The current board j."""
         if j in self._wide:
             return self._wide[j]
         return Board.from_packed(int(self._state[0, j]), self.rules.rows, self.rules.cols)
@@ -360,7 +360,7 @@ class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
                 words[j] = (int(words[j]) + randomness.GOLDEN) & randomness.MASK64
                 word = randomness.mix(int(words[j]))
                 self._wide[j], _, _ = spawned(after, word, self._threshold)
-                boards[j] = masks[j] = 0  # on an empty board the kernel finds no move to make
+                boards[j] = masks[j] = 0  # an empty board has no legal move for the kernel to make
 
 
 def _where(which: Flags, values: NDArray[Any]) -> NDArray[Any]:
@@ -369,7 +369,7 @@ def _where(which: Flags, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _finals(ranks: Bytes, info: dict[str, Any], ended: Flags) -> dict[str, Any]:
-    """What SAME_STEP tells of the games that ended, as Gymnasium's own environments do."""
+    """The info of SAME_STEP about games that ended, as in Gymnasium's own environments."""
     info = {name: _where(ended, each) for name, each in info.items() if name[0] != "_"}
     observations = np.empty(len(ended), object)
     for j in np.flatnonzero(ended).tolist():

@@ -1,6 +1,6 @@
-"""A board as an array of pixels, drawn with nothing but NumPy.
+"""A board as an array of pixels, drawn with NumPy alone.
 
-So the extra `gym` needs no library for pictures or windows, such as pygame.
+So the extra `gym` needs no graphics library such as pygame.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FONT = {
 
 
 def picture(board: Board) -> Bytes:
-    """The board as an RGB image, 64 pixels a tile."""
+    """The board as an RGB image, with tiles of 64 x 64 pixels."""
     height, width = (n * (TILE + GAP) + GAP for n in (board.rows, board.cols))
     image = np.full((height, width, 3), BACKGROUND, np.uint8)
     for cell, rank in enumerate(board.ranks):
@@ -41,7 +41,7 @@ def picture(board: Board) -> Bytes:
 
 
 def _write(square: Bytes, digits: str, colour: Colour) -> None:
-    """Digits in the middle of a square, as large as there is room for."""
+    """Write digits in the middle of a square, as large as they fit."""
     rows = [".".join(_FONT[digit].split("/")[line] for digit in digits) for line in range(5)]
     bits = np.array([[mark == "#" for mark in row] for row in rows])
     scale = max(1, min(6, (TILE - 8) // bits.shape[1]))

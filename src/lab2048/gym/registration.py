@@ -1,7 +1,7 @@
-"""Tells Gymnasium what there is, without loading it.
+"""Register the environments with Gymnasium, without loading them.
 
-Gymnasium 1.0 no longer looks for plugins, so a name is known once a module has registered it:
-`lab2048.env` does, and `lab2048` itself where Gymnasium was imported before it.
+Gymnasium 1.0 no longer looks for plugins, so a name is known only after a module has registered it:
+`lab2048.env` does, and so does `lab2048` itself if Gymnasium was imported before it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How often agents of self-play make an optimal move on 3x3, by what is at stake.
+"""How often self-play agents make an optimal move on 3x3, by what is at stake.
 
-Table 3 of Yamashita, Kaneko and Nakayashiki (2022), played again: agents that were trained with so
-many simulations a move, playing with so many; the share of moves that are optimal, by d(s), the
-difference between the best and the worst move. What was trained before is not trained again. Needs
-the table of 3x3 (`lab2048 solve 3x3`):
+Table 3 of Yamashita, Kaneko and Nakayashiki (2022), reproduced: the share of optimal moves by the
+number of simulations per move in training and in play, and by d(s), the difference between the best
+and the worst move. Networks that exist are not trained again. Needs the table of 3x3
+(`lab2048 solve 3x3`):
 
     python benchmarks/agents_3x3.py [--moves 200k] [--games 100] [--preset small] [--threads 1]
 """
@@ -22,7 +22,7 @@ from lab2048.learn.network_files import FILE, network_folder, read_facts
 
 TRAINED, PLAYING = (10, 20, 50, 100), (10, 100, 1000)
 SLOW = 1000
-"""With so many simulations there are fewer games."""
+"""From this number of simulations on, fewer games are played."""
 PAPER = {
     (10, 10): (0.54, 0.47, 0.72, 0.71),
     (10, 100): (0.49, 0.57, 0.62, 0.67),
@@ -62,13 +62,13 @@ def main() -> None:
 
 
 def lab2048(*arguments: str) -> str:
-    """What a command prints."""
+    """Run a lab2048 command, and return what it prints."""
     command = [sys.executable, "-m", "lab2048", *arguments]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def trained(simulations: int, moves: int, options: argparse.Namespace) -> str:
-    """The name of a network that has learnt from so many moves, now unless before."""
+    """The name of a network trained for this number of moves; train it if it is missing."""
     name = f"agent-{options.preset}-{simulations}-{moves}"
     path = network_folder(name) / FILE
     if not path.exists() or read_facts(path)["moves"] < moves:
@@ -80,7 +80,7 @@ def trained(simulations: int, moves: int, options: argparse.Namespace) -> str:
 
 
 def found(name: str, simulations: int, games: int, threads: int) -> dict[str, Any]:
-    """What an agent's games are like, judged by the table."""
+    """The figures of an agent's games, judged by the table."""
     player = f"zero:{name},simulations={simulations}"
     more = ["--games", str(games), "--threads", str(threads), "--json"]
     results = json.loads(lab2048("evaluate", player, "--board", "3x3", *more))

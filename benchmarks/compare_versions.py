@@ -1,13 +1,14 @@
-"""How fast another checkout is compared with this one: every figure of `lab2048 bench`, in turns.
+"""Compare the speed of this checkout with another: the figures of `lab2048 bench`, in turns.
 
     git worktree add ../before SOME_COMMIT
     python benchmarks/compare_versions.py ../before [BENCH ...] [--pairs 7] [--save FILE]
 
-Both are run by this interpreter, first one and then the other, the order reversed in every second
-pair: a machine that slows down in the course of the day slows both. A ratio above 1 means that this
-checkout is faster. Intervals are Student's t on the logarithms of the ratios of pairs. Each keeps
-its own compiled kernels under LAB2048_HOME, and `bench studio` finds the tables that are there.
-`--save` keeps what was measured after every pair, and a second run with the same file adds to it.
+Both are run by this interpreter, one after the other, the order reversed in every second pair: a
+machine that slows down over the day slows both. `bench cluster` is run only if it is named. A ratio
+above 1 means that this checkout is faster. Intervals are Student's t on the logarithms of the
+ratios of pairs. Each checkout keeps its own compiled kernels under LAB2048_HOME, where
+`bench studio` also finds tables. `--save` writes the measurements after every pair; a second run
+with the same file resumes.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def pair(before: Path, bench: str, reverse: bool) -> list[dict[str, float]]:
 
 
 def figures(checkout: Path, bench: str) -> dict[str, float]:
-    """Every speed that a bench of a checkout prints, by name; those of times are inverted."""
+    """Every speed that a bench of a checkout prints, by name; times are inverted."""
     code = "from lab2048.cli import main; import sys; "
     code += f"sys.argv = ['lab2048', 'bench', {bench!r}, '--json']; "
     code += FEWER_TURNS if bench == "cluster" else ""

@@ -2,8 +2,8 @@
 
     python benchmarks/cutoffs.py --boards 200
 
-The boards are from games of `expectimax:depth=3` on 4x4 (seed 1). What a choice loses is told by a
-search of depth 8 with a cut-off of 0.0002, in points of the heuristic: the mean over the boards.
+The boards are from games of `expectimax:depth=3` on 4x4 (seed 1). The loss of a choice is judged by
+a search of depth 8 with a cut-off of 0.0002, in points of the heuristic, averaged over the boards.
 """
 
 import argparse
@@ -21,7 +21,7 @@ TRIED = [(5, 0.0), (5, 0.003), *((depth, c) for depth in (6, 7) for c in (0.005,
 
 
 def some_boards(count):
-    """Boards out of the last three quarters of some games, drawn evenly."""
+    """Boards drawn uniformly from the last three quarters of some games."""
     rng = np.random.default_rng(1)
     found = []
     for game in play_games(make_player("expectimax:depth=3", RULES), iter(range(5)), 1):
@@ -31,7 +31,7 @@ def some_boards(count):
 
 
 def values(boards, depth, cutoff):
-    """The values of all moves, and milliseconds a board."""
+    """The values of all moves, and milliseconds per board."""
     player = make_player(f"expectimax:depth={depth},cutoff={cutoff}", RULES)
     began = time.thread_time()
     found = player.values_many(boards, np.zeros_like(boards))

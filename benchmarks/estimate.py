@@ -26,7 +26,7 @@ THREADS = os.cpu_count() or 1
 
 
 def tell(name: str, states: int, predicted: float, measured: float) -> None:
-    """A row of the table."""
+    """Print a row of the table."""
     more = 100 * (measured / predicted - 1)
     row = f"| {name} | {states:,} | {predicted:.1f} s | {measured:.1f} s | {more:+.0f}% |"
     print(row, flush=True)

@@ -1,4 +1,4 @@
-"""How far off a judge is: what moves lose by a network, against what they lose by a better judge.
+"""The error of a judge: the losses of moves by a network, against those by a better judge.
 
 Positions are sampled from games of weak and strong players. Every legal move is valued by the
 package's n-tuple network at several depths, and by perfect play where the board is solved, or else
@@ -26,7 +26,7 @@ from lab2048.solver.tables import find_table
 
 PLAYERS = ("corner", "expectimax:depth=2", "ntuple", "ntuple:depth=2")
 GAMES = 40
-"""Games of each player that positions are taken from."""
+"""Number of games of each player from which positions are sampled."""
 DEPTHS = (1, 2, 3, 4)
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 Floats = NDArray[np.float64]
@@ -51,7 +51,7 @@ def main() -> None:
     shares = truth / values
     for depth in DEPTHS:
         lost, values = losses(f"ntuple:depth={depth}", rules, boards)
-        compared = (lost > 0) | (truth > 0)  # neither is so for a move that is illegal
+        compared = (lost > 0) | (truth > 0)  # neither holds for an illegal move
         off = (np.abs(lost - truth) / values)[compared]
         bounds = np.quantile(off, QUANTILES)
         beyond = lost / values > bounds[QUANTILES.index(0.95)]
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def positions(rules: Rules, count: int, seed: int) -> NDArray[np.uint64]:
-    """Boards of games, as many of each player."""
+    """Boards sampled from games, equally many of each player."""
     rng = np.random.default_rng(seed)
     found = []
     for spec in PLAYERS:
@@ -73,7 +73,7 @@ def positions(rules: Rules, count: int, seed: int) -> NDArray[np.uint64]:
 
 
 def losses(spec: str, rules: Rules, boards: NDArray[np.uint64]) -> tuple[Floats, Floats]:
-    """How much less than the best each move is worth to a player, and what the best is worth."""
+    """The loss of each move by the values of a player, and the value of the best, at least 1."""
     found = make_player(spec, rules).values_many(boards, np.zeros_like(boards))
     best = np.nanmax(found, axis=1, keepdims=True)
     return best - found, np.maximum(best, 1.0)

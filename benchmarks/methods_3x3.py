@@ -1,8 +1,8 @@
-"""Which update rule comes how close to perfect play on 3x3, and how fast.
+"""How close each update rule comes to perfect play on 3x3, and how fast.
 
 Trains five networks by each method, forward and backward, and measures each exactly on the way;
-what was done before is not done again. Needs the table of 3x3 (`lab2048 solve 3x3`). About two
-hours on two cores; writes docs/learning-3x3-forward.svg and docs/learning-3x3-backward.svg:
+runs that exist are not repeated. Needs the table of 3x3 (`lab2048 solve 3x3`). About two hours on
+two cores; writes docs/learning-3x3-forward.svg and docs/learning-3x3-backward.svg:
 
     python benchmarks/methods_3x3.py docs/learning-3x3.svg [--episodes 200k] [--runs 5]
 """
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def row(name: str, runs: list[list[Record]], perfect: float) -> str:
-    """The end of several trainings as a row of a table."""
+    """The final figures of several runs as a row of a table."""
     last = curve(runs)[-1]
     error = sum(run[-1]["exact"]["error"] for run in runs) / len(runs)
     share = last.mean / perfect
@@ -73,7 +73,7 @@ def row(name: str, runs: list[list[Record]], perfect: float) -> str:
 
 
 def trained(how: list[str], order: str, goal: int, seed: int) -> list[Record]:
-    """The log of a training of so many games, which is done unless it was."""
+    """The log of a training run of `goal` games; run it if it is missing."""
     name = f"study-{how[1]}-{order}-{goal}-{seed}"
     path = network_folder(name) / FILE
     if not path.exists() or read_facts(path)["games"] < goal:

@@ -24,7 +24,7 @@ REPEATS = 9
 
 @kernel("int64(uint64, int64, uint64[::1], uint32[::1])")
 def plain_loop(seed: U, games: int, four: Words, lines: Slides) -> int:
-    """The moves of so many games on 4x4."""
+    """The number of moves of `games` random games on 4x4."""
     total = 0
     after = np.empty(4, np.uint64)
     legal = np.empty(4, np.int64)

@@ -3,7 +3,7 @@
     python benchmarks/studio_page.py
 
 Needs Playwright and chromium. Every load has a new profile, so nothing is in the browser's cache;
-but the process that shows it has been started.
+but the process that renders the page is already running.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def main() -> None:
     with studio() as (port, _), sync_playwright() as playwright:
         path = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        urlopen(f"http://127.0.0.1:{port}/api/players").close()  # it has loaded all players then
+        urlopen(f"http://127.0.0.1:{port}/api/players").close()  # makes the server load all players
         for _ in range(LOADS):
             context = browser.new_context(base_url=f"http://127.0.0.1:{port}")
             page = context.new_page()
-            page.goto("/api")  # so that the browser has started a process for this address
+            page.goto("/api")  # makes the browser start a process for this address
             page.goto("/play?rules=4x4&seed=7")
             drawn.append(page.evaluate(DRAWN))
             timing = "performance.getEntriesByType('navigation')[0].loadEventEnd"

@@ -1,11 +1,12 @@
-"""Find the weights of the heuristic `rows`: those with which expectimax scores most on 4x4.
+"""Find the weights of the heuristic `rows` with which expectimax scores most on 4x4.
 
     python benchmarks/tune_rows.py --player time=3ms --games 12 --minutes 120 --out tuning.jsonl
 
-Weights that are best for a short search are not best for a deep one (docs/methods.md), so what they
-are tuned for is an option. Sets of weights are drawn around the best ones so far (their logarithms
-from a normal distribution), and each plays the same games; the mean logarithm of the score decides,
-which a few very good games do not. Every set is a line of the file: the same command goes on.
+Weights that are best for a short search are not best for a deep one (docs/methods.md), so the
+search they are tuned for is an option. Sets of weights are drawn around the best ones so far (their
+logarithms from a normal distribution), and each plays the same games; the mean logarithm of the
+score decides, which a few very good games do not dominate. Every set is a line of the file; the
+same command resumes.
 """
 
 import argparse
@@ -23,9 +24,9 @@ from lab2048.players.registry import make_player
 NAMES = ("FREE", "MERGE", "UNEVEN", "UNEVEN_POWER", "SUM", "SUM_POWER")
 START = np.log([300.0, 700.0, 50.0, 3.8, 12.0, 3.5, 1.5e6])
 SPREAD = np.array([0.35, 0.35, 0.4, 0.05, 0.3, 0.05, 0.3])
-"""Of the logarithms; the last is what a dead end costs."""
+"""Standard deviations of the logarithms; the last weight is the cost of a dead end."""
 BEST = 4
-"""New sets are drawn around the mean of so many."""
+"""New sets are drawn around the mean of this number of the best."""
 
 
 def scores(weights, player, games, threads):

@@ -1,4 +1,4 @@
-"""All benchmarks by their names: one call each."""
+"""All benchmarks by name, and the function that runs one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lab2048.tabular import Figures
 
 
 class Where(NamedTuple):
-    """Where a benchmark is."""
+    """The module and the functions of a benchmark."""
 
     module: str
     function: str
     prepare: str = ""
-    """What compiles all that is measured, so that nothing is said while the time is taken."""
+    """The function that compiles all that is measured: no compiler message falls into a timing."""
 
 
 BENCHMARKS = {

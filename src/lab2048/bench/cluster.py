@@ -1,4 +1,4 @@
-"""What a cluster costs on one machine: `lab2048 bench cluster`."""
+"""The overhead of a cluster on one machine: `lab2048 bench cluster`."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from lab2048.solver.trial import Rates, timed
 
 BOARD = "4x3"
 LAYERS = 2_000_000, 6_000_000
-"""Layers of more states than this, and of fewer than that, are measured."""
+"""Layers with more states than the first and fewer than the second are measured."""
 BEYOND = 6_500_000
-"""The last layer has more than so many; the values begin there, and with them the files."""
+"""The last layer is the first of more states; the values begin there, and with them the files."""
 TURNS = 5
-"""After one that does not count: memory that has never been used is slow at first."""
+"""Turns that are measured, after one to warm up: memory is slow when first used."""
 WORKERS = 2
 
 
 def bench_cluster(note: Note = lambda text: None) -> dict[str, Any]:
-    """Every figure of `lab2048 bench cluster`: threads and workers, as many, in turns."""
+    """Every figure of `lab2048 bench cluster`: as many threads as workers, in turns."""
     here, far = [], []
     with connected("local", WORKERS) as team:
         for turn in range(TURNS + 1):
-            name = f"turn {turn} of {TURNS}" if turn else "to warm up"
+            name = f"turn {turn} of {TURNS}" if turn else "warm-up"
             note(f"{WORKERS} threads, {name}")
             here.append(_rates(None))
             note(f"{WORKERS} workers, {name}")

@@ -1,4 +1,4 @@
-"""How fast the engine is here, and a signature of what it does."""
+"""The speed of engine, solver, search and TD learning here, and a signature of the engine."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def bench_engine(note: Note = lambda text: None) -> dict[str, Any]:
 
 
 def prepare() -> None:
-    """Compile every kernel that is measured, so that nothing is said while the time is taken."""
+    """Compile every kernel that is measured, before it is timed."""
     vector_env_speed(steps=1)
     signature()
 
 
 def random_play_speed(rules: Rules, games: int) -> float:
-    """Moves a second of whole random games on one thread, everything included."""
+    """Moves per second of whole random games on one thread, everything included."""
     random_games(rules, 1000, threads=1)
     speeds = []
     for repeat in range(REPEATS):
@@ -71,7 +71,7 @@ def random_play_speed(rules: Rules, games: int) -> float:
 
 
 def vector_env_speed(steps: int = 200) -> float | None:
-    """Steps a second of the 4x4 vector environment; the choice of random legal moves is not timed.
+    """Steps per second of the 4x4 vector environment, without the choice of random legal moves.
 
     None where Gymnasium is not installed.
     """
@@ -104,7 +104,7 @@ def import_seconds() -> float:
 
 
 def prepare_solve() -> None:
-    """Compile what is solved with, so that nothing is said while the time is taken."""
+    """Compile what `bench_solve` measures, before it is timed."""
     from lab2048.solver.enumeration import Enumeration
     from lab2048.solver.induction import Induction
     from lab2048.solver.problem import Problem
@@ -145,7 +145,7 @@ def bench_solve(note: Note = lambda text: None) -> dict[str, Any]:
 
 
 def prepare_search() -> None:
-    """Compile what is searched with, so that nothing is said while the time is taken."""
+    """Compile what `bench_search` measures, before it is timed."""
     from lab2048.measure.arena import prepare
     from lab2048.players.registry import make_player
     from lab2048.solver.policy_kernels import walk_kernels
@@ -187,9 +187,9 @@ def bench_search(note: Note = lambda text: None) -> dict[str, Any]:
 
 
 def expectimax_speed(depth: int) -> dict[str, Any]:
-    """Moves that `expectimax` makes and values in a second of one thread, on boards of a game.
+    """Moves that `expectimax` makes and values per second of one thread, on boards of a game.
 
-    `with_found` counts those too that it did not have to look into: the same board was met before.
+    `with_found` also counts those whose value it found in memory: the same board was met before.
     """
     from lab2048.measure.arena import play_games, retrace
     from lab2048.players.expectimax import Expectimax
@@ -218,7 +218,7 @@ def expectimax_speed(depth: int) -> dict[str, Any]:
 
 
 def match_speed(spec: str, games: int) -> dict[str, Any]:
-    """How long games on 4x4 take, on all cores."""
+    """Moves per second of games on 4x4 on all cores, and the core-seconds of a game."""
     from lab2048.measure.arena import play_match
     from lab2048.players.registry import make_player
 
@@ -246,7 +246,7 @@ def exact_seconds(spec: str) -> float:
 
 LEARNING = [(method, network) for network in ("4x6", "8x6") for method in ("td", "tc")]
 PLAYING = {1: 400, 2: 60, 3: 4}
-"""How many games are played at each depth."""
+"""Number of games per repeat at each depth."""
 
 
 def _trainings() -> list[tuple[str, str, str]]:
@@ -260,7 +260,7 @@ def _trainings() -> list[tuple[str, str, str]]:
 
 
 def prepare_td() -> None:
-    """Compile what `bench_td` measures, which is not to be measured."""
+    """Compile what `bench_td` measures, before it is timed."""
     from lab2048.learn.ntuple_player import NTuple
     from lab2048.measure.arena import prepare as prepare_games
 
@@ -272,7 +272,7 @@ def prepare_td() -> None:
 
 
 def bench_td(note: Note = lambda text: None) -> dict[str, Any]:
-    """Every figure of `lab2048 bench td`: moves a second, medians of several blocks of games."""
+    """Every figure of `lab2048 bench td`: moves per second, medians of several blocks of games."""
     cores = os.cpu_count() or 1
     learning = {}
     for method, network, order in _trainings():
@@ -289,7 +289,7 @@ def bench_td(note: Note = lambda text: None) -> dict[str, Any]:
 
 
 def _training(method: str, network: str, order: str, threads: int = 1) -> NTupleLearner:
-    """A new training on 4x4."""
+    """A new learner on 4x4."""
     from lab2048.learn.ntuple_settings import NTupleSettings
     from lab2048.learn.td import NTupleLearner
 
@@ -298,19 +298,19 @@ def _training(method: str, network: str, order: str, threads: int = 1) -> NTuple
 
 
 def learning_speed(method: str, network: str, order: str, threads: int) -> int:
-    """Moves a second of a new network, after its first 1,000 games."""
+    """Moves per second of a new network, after its first 1,000 games."""
     training = _training(method, network, order, threads)
     rates = []
     for block in range(REPEATS + 1):
         seconds = training.seconds
         moves = training.block(1000)[:, 1].sum()
-        if block > 0:  # in the first the memory is new
+        if block > 0:  # in the first block the memory is new
             rates.append(moves / (training.seconds - seconds))
     return int(statistics.median(rates))
 
 
 def playing_speed() -> dict[str, int]:
-    """Moves a second of one thread with a network that has learnt from 5,000 games."""
+    """Moves per second of one thread with a network that has learnt from 5,000 games."""
     from lab2048.learn.ntuple_player import NTuple
     from lab2048.measure.arena import play_games
 
@@ -362,7 +362,7 @@ def _position(board: Board) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """The machine and the versions that the figures were measured with."""
     import numba
 
     return {

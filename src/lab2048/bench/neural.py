@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BOARD, SIMULATIONS = Rules(3, 3), 20
 PRESETS = ("tiny", "small")
 MOVES = {"tiny": 32, "small": 8}
-"""Moves of each game that are timed at a time."""
+"""Moves of each game per timed turn."""
 VOTING = {"cnn4, 32 channels": 32, "cnn4, 256 channels": 256}
 GAMES = 1000
 
@@ -44,7 +44,7 @@ def bench_neural(note: Note = lambda text: None) -> dict[str, Any]:
 
 
 class Timed:
-    """A network that counts what it is asked, and the time that takes."""
+    """A network that counts its boards and batches, and keeps the last batch."""
 
     def __init__(self, network: Callable[[Any], Any]) -> None:
         self.network = network
@@ -59,10 +59,10 @@ class Timed:
 
 
 def self_play_speed(preset: str) -> dict[str, Any]:
-    """Moves and evaluations a second of self-play, and those of the network alone.
+    """Moves and evaluations per second of self-play, and evaluations of the network alone.
 
-    Both in turns, the network with batches of the mean size that self-play asks for. The luck of
-    spawns, which is batches of another size, is left out: only searches are measured.
+    Both are timed in turns, the network with batches of the mean size that self-play asks for. The
+    luck of spawns, which needs batches of another size, is left out: only searches are measured.
     """
     import torch
 
@@ -90,7 +90,7 @@ def self_play_speed(preset: str) -> dict[str, Any]:
 
 
 def _one_turn(worker: SelfPlay, network: Timed, games: int, moves: int) -> tuple[float, ...]:
-    """Moves and evaluations a second of some moves, those of the network alone, and its batch."""
+    """Moves and evaluations per second, those of the network alone, and the mean batch."""
     network.boards = network.batches = 0
     began = time.perf_counter()
     worker.play(network, moves, 1.0)
@@ -105,7 +105,7 @@ def _one_turn(worker: SelfPlay, network: Timed, games: int, moves: int) -> tuple
 
 
 def voting_speed(channels: int) -> dict[str, Any]:
-    """Moves a second of a thousand games on 4x4, by the vote of eight images, and evaluations."""
+    """Moves and evaluations per second of 1,000 games on 4x4, by the vote of eight images."""
     import torch
 
     from lab2048.learn.gradient import asked

@@ -1,4 +1,4 @@
-"""How fast the studio answers: one client, and many at once. The server is a process of its own."""
+"""How fast the studio answers one client, and many at once; the server is a separate process."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from lab2048.solver.problem import Problem
 from lab2048.solver.tables import find_table
 
 ASKED = 600
-"""Questions of the client that is alone."""
+"""Number of requests of the single client."""
 CROWD = 50, 20
-"""Clients that ask one question after the other, and those that watch meanwhile."""
+"""Number of clients that send one request after the other, and of those that watch games."""
 TABLE_CROWD = 200, 0
-"""The same, for answers out of a table alone."""
+"""The same, for requests that are answered from a table alone."""
 SECONDS = 10.0
 WATCHED = ("expectimax", "greedy", "mcts", "montecarlo", "random")
-"""Who is watched, on 4x4 as fast as it goes."""
+"""The players that are watched, on 4x4 at full speed."""
 LOADS = 15
 
 
 def bench_studio(note: Note = lambda text: None) -> dict[str, Any]:
     """Every figure of `lab2048 bench studio`."""
     board = "3x3" if find_table(Problem.of("3x3")) is not None else "3x2"
-    note("the start")
+    note("start of the server")
     with studio() as (port, started):
         return asyncio.run(_measure(port, board, started, note))
 
 
 @contextlib.contextmanager
 def studio() -> Iterator[tuple[int, float]]:
-    """The port of a studio that runs, and the seconds until it said where it is."""
+    """Run a studio. Yield its port, and the seconds until it printed its address."""
     began = time.perf_counter()
     run = [sys.executable, "-m", "lab2048", "studio", "--port", "0"]
     with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -62,21 +62,21 @@ def studio() -> Iterator[tuple[int, float]]:
 
 
 async def _measure(port: int, board: str, started: float, note: Note) -> dict[str, Any]:
-    """All that is measured against a studio at a port."""
+    """All figures of the studio at a port, `started` seconds after its launch."""
     paths = [_question(board, seed) for seed in range(200)]
     async with Connection(port) as client:
-        note("what has to be compiled")
+        note("compiling")
         await client.get("/api/players")
-        for path in paths:  # what is asked first decodes a part of the table
+        for path in paths:  # the first requests decode the table
             await client.get(path)
         note("the page")
         page = await _page(client)
         note("one client")
         alone = [await client.timed(paths[i % len(paths)]) for i in range(ASKED)]
     note("many clients")
-    await _watched(port, 1, len(WATCHED), lambda frames: None)  # what has to be compiled is, then
+    await _watched(port, 1, len(WATCHED), lambda frames: None)  # compiles what is missing
     crowd = await _crowd(port, paths, *CROWD)
-    note("many more, who ask for a table alone")
+    note("more clients, on the table alone")
     table_crowd = await _crowd(port, paths, *TABLE_CROWD)
     return {
         "board": board,
@@ -90,7 +90,7 @@ async def _measure(port: int, board: str, started: float, note: Note) -> dict[st
 
 
 def _question(board: str, seed: int) -> str:
-    """A question about a position out of a random game."""
+    """A request to analyse a position of a random game."""
     rules = Rules.parse(board)
     game = Game(rules, seed)
     for _ in range(5 + seed % 40):
@@ -103,7 +103,7 @@ def _question(board: str, seed: int) -> str:
 
 
 def _spread(seconds: list[float]) -> dict[str, float]:
-    """Median and tail of times, in milliseconds."""
+    """Median and 99th percentile of times, in milliseconds."""
     ordered = sorted(seconds)
     tail = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
     return {"median": round(1e3 * statistics.median(ordered), 2), "p99": round(1e3 * tail, 2)}
@@ -113,7 +113,7 @@ def _spread(seconds: list[float]) -> dict[str, float]:
 
 
 async def _page(client: Connection) -> dict[str, Any]:
-    """What the first view consists of, and the time until all of it has come."""
+    """The files of the first view, and the time to fetch all of them."""
     names = {"/play": b""}
     missing = ["/play", "/static/views/play.js"]
     while missing:
@@ -138,7 +138,7 @@ async def _page(client: Connection) -> dict[str, Any]:
 
 
 async def _crowd(port: int, paths: list[str], clients: int, watchers: int) -> dict[str, Any]:
-    """Clients that ask one question after the other, while others watch."""
+    """The figures of clients that send one request after the other, while others watch games."""
     end = time.perf_counter() + SECONDS
     seconds: list[float] = []
     errors = frames = 0
@@ -174,7 +174,7 @@ async def _crowd(port: int, paths: list[str], clients: int, watchers: int) -> di
 
 
 async def _watched(port: int, seconds: float, count: int, seen: Callable[[int], None]) -> int:
-    """Watch so many games for a while; how many of the watchers met an error."""
+    """Watch `count` games for a while. Return the number of watchers that met an error."""
     from websockets.asyncio.client import connect
 
     async def watch(number: int) -> int:
@@ -198,9 +198,9 @@ async def _watched(port: int, seconds: float, count: int, seen: Callable[[int], 
 
 
 class Connection:
-    """A client that costs little: one connection, one question at a time.
+    """A cheap HTTP client: one connection, one request at a time.
 
-    That of a library, such as httpx, takes more of the machine, which the server needs itself.
+    A library such as httpx takes more of the processor, which the server needs itself.
     """
 
     def __init__(self, port: int) -> None:
@@ -214,13 +214,13 @@ class Connection:
         self.writer.close()
 
     async def timed(self, path: str) -> float:
-        """Seconds until an answer is there."""
+        """The seconds until an answer has arrived."""
         began = time.perf_counter()
         await self.get(path)
         return time.perf_counter() - began
 
     async def get(self, path: str) -> bytes:
-        """The body of an answer; a `ValueError` if it is not 200."""
+        """The body of an answer; a `ValueError` if its status is not 200."""
         host = f"Host: 127.0.0.1:{self.port}"
         self.writer.write(f"GET {quote(path, safe='/?=&+')} HTTP/1.1\r\n{host}\r\n\r\n".encode())
         head = await self.reader.readuntil(b"\r\n\r\n")

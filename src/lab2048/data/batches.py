@@ -1,4 +1,4 @@
-"""What supervised learning is fed: boards, and how likely each move should be on them."""
+"""Batches for supervised learning: boards, and the target probabilities of their moves."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from lab2048.engine.arrays import Floats, Singles, Words
 
 FAR = 40.0
-"""A move loses at most this many units (`soft_shares`)."""
+"""Losses are capped at this many units (`soft_shares`)."""
 
 
 class Batch(NamedTuple):
-    """Boards to learn from, and how likely each of the four moves should be on them."""
+    """Boards to learn from, and the target probabilities of their four moves."""
 
     boards: Words
     shares: Singles
 
 
 def soft_shares(q: Floats, unit: float) -> Singles:
-    """Shares of moves that fall by what they lose: a unit less is e times less. None of NaN.
+    """Return the softmax of q / `unit` over the moves of each board; NaN gets no share.
 
-    More than `FAR` units do not count, so that every legal move has a share.
+    Losses are capped at `FAR` units, so that every legal move has a share.
     """
     lost = np.minimum((np.nanmax(q, axis=1, keepdims=True) - q) / unit, FAR)
     shares = np.nan_to_num(np.exp(-lost))

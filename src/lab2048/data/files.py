@@ -26,7 +26,7 @@ from lab2048.solver.tables import require_table
 from lab2048.tabular import SingleRow
 
 Note = Callable[[int], object]
-"""What hears how much has been done."""
+"""A function that is called with the amount of work done."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Written(SingleRow):
 
     path: Path
     what: str
-    """moves, boards or states."""
+    """What is counted: moves, boards or states."""
     count: int
     facts: dict[str, Any]
     """Who played, on which board, with which seed."""
@@ -70,11 +70,11 @@ def save_moves(  # noqa: PLR0913
     play: Play = play_games,
     cluster: Any = None,
 ) -> Written:
-    """Write the moves of games of a player: .parquet, or .txt for the text form of the study.
+    """Write the moves of a player's games: .parquet, or .txt for the text form of the study.
 
-    With `first`, only the first moves of each game count. A file that exists is replaced only with
-    `force`. `cluster` is the address of a Ray cluster that plays the games, or an open connection
-    (see `connect`).
+    With `first`, only this many moves of each game are written. An existing file is replaced only
+    with `force`. `cluster` is the address of a Ray cluster that plays the games, or an open
+    connection (see `connect`).
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -112,11 +112,11 @@ def save_labels(  # noqa: PLR0913
     judge: Judge = judged,
     cluster: Any = None,
 ) -> Written:
-    """Write boards of games of a player with what it, or its teacher, says about each move.
+    """Write boards of a player's games with the value that it, or `teacher`, gives each move.
 
-    `random` is the probability of a random move, so that the games leave the beaten track. The
-    file is .parquet. `cluster` is the address of a Ray cluster that plays and judges, or an open
-    connection (see `connect`).
+    `random` is the probability of a random move, so that games also reach unusual positions.
+    The file is .parquet. `cluster` is the address of a Ray cluster that plays and judges, or an
+    open connection (see `connect`).
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -153,9 +153,9 @@ def save_perfect_labels(  # noqa: PLR0913
     force: bool = False,
     progress: Note = lambda age: None,
 ) -> Written:
-    """Write perfect labels of a solved board: every state that a player comes to, and how often.
+    """Write perfect labels of a solved board: every state that a player reaches, and how often.
 
-    States that fewer than the share `likely` of games come to are left out. The file is .parquet.
+    States reached with a probability below `likely` are left out. The file is .parquet.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -182,9 +182,9 @@ def check_moves(
     board: str | Rules = "4x4",
     progress: Callable[[int, int], object] = lambda piece, pieces: None,
 ) -> Summary:
-    """Look through a file of moves. Return what is in it; a `DataError` says where it is wrong.
+    """Check a file of moves. Return a summary; a `DataError` says where the file is wrong.
 
-    `progress` is called with the number of pieces of the file that are done, and of how many.
+    `progress` is called with the number of pieces of the file that are checked, and the total.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory

@@ -1,13 +1,13 @@
-"""Labels: boards with the value of each move, and how much each board counts.
+"""Labels: boards with the value of each move, and a weight.
 
 The values are those of a player, on boards of its own games or of another player's; or they are
-*perfect*: of a solved board, every state that games of some player come to, weighted by how often
-they do. Who plays may be a network that is to be put right where it goes wrong. It may make a
-random move now and then, so that boards where one has gone astray are learnt too.
+*perfect*: for a solved board, every state that games of some player reach, weighted by how often
+they do. The player of the games may be a network whose mistakes are to be corrected. It may make
+random moves now and then, so that positions after a mistake are learnt too.
 
 The file is Parquet with the columns `board` (packed), `weight`, `best` (a mask of the best moves:
-bit d for direction d), and `q0` to `q3`, the value of each move, NaN if it is illegal. Of images
-perfect labels have only the canonical one, if the player plays them alike.
+bit d for direction d), and `q0` to `q3`, the value of each move, NaN if it is illegal. Perfect
+labels hold only the canonical image of each board if the player is symmetric.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from lab2048.solver.table import Table
 from lab2048.solver.tables import check_answers
 
 LIKELY = 1e-7
-"""States that fewer games come to are left out, unless told otherwise."""
+"""Default probability of being reached below which a state is left out."""
 Q = ("q0", "q1", "q2", "q3")
 COLUMNS = {"board": "u8", "weight": "f4", "best": "u1", **dict.fromkeys(Q, "f4")}
 WORST, SMALLEST = -1e30, float(np.finfo(np.float32).tiny)
-"""What values and weights are at least: some players say that a move is infinitely bad."""
+"""Lower bounds of values and weights: some players value a move at minus infinity."""
 TOGETHER = 1 << 17
-"""Boards that a teacher is asked about at a time."""
+"""Boards per call of a teacher, at least."""
 ASTRAY = np.uint64(0x6173747261792121)
 
 
 @dataclass(frozen=True, eq=False)
 class Astray(Player):
-    """A player that makes a random move now and then."""
+    """A player that makes a random move with probability `random`."""
 
     player: Player
     random: float
@@ -108,7 +108,7 @@ def judged(teacher: Player, boards: Words) -> Floats:
 
 
 Judge = Callable[[Player, Words], Floats]
-"""What `judged` does, here or elsewhere."""
+"""The signature of `judged`, for functions that judge boards elsewhere."""
 
 
 def write_labels(  # noqa: PLR0913
@@ -124,10 +124,10 @@ def write_labels(  # noqa: PLR0913
     play: Play = play_games,
     judge: Judge = judged,
 ) -> int:
-    """Write so many boards of games with what a teacher says about the moves; how many.
+    """Write `size` boards of games with a teacher's values. Return the number written.
 
-    The teacher may be the player itself, or put right a player that goes wrong. Only the `first`
-    moves of a game count. Games are played, and boards judged, here or elsewhere.
+    The teacher may be the player itself, or a better one that corrects it. Only the `first` moves
+    of each game count. `play` and `judge` may play games and judge boards elsewhere.
     """
     rules = walker.rules
 
@@ -147,7 +147,7 @@ def write_labels(  # noqa: PLR0913
 
 
 def gathered(parts: Iterable[Words]) -> Iterator[Words]:
-    """Boards in pieces of `TOGETHER` or a little more, which a teacher is quicker with."""
+    """Boards in batches of `TOGETHER` or a little more, which a teacher judges faster."""
     waiting: list[Words] = []
     for part in parts:
         waiting.append(part)
@@ -176,16 +176,16 @@ def write_perfect(
     threads: int | None = None,
     progress: Callable[[int], object] = lambda age: None,
 ) -> int:
-    """Write perfect labels of the states that games of a player come to; how many there are.
+    """Write perfect labels of the states that a player's games reach. Return their number.
 
-    With the chance `random` the player makes a random move. States that fewer than `likely` games
-    come to are left out. `progress` hears of every age.
+    The player makes a random move with probability `random`. States reached with a probability
+    below `likely` are left out. `progress` is called with every age.
     """
     check_answers(table, Problem.of(player.rules))
     parts: list[Columns] = []
 
     def label(layer: Layer) -> None:
-        """Take the states of an age."""
+        """Label the states of an age."""
         keep = layer.chances.any(axis=1) & (layer.masses >= likely)
         states = layer.states[keep]
         if len(states):
@@ -212,7 +212,7 @@ class Labels(NamedTuple):
 
 
 def read_labels(path: Path, rules: Rules) -> Labels:
-    """The labels of a file; a `DataError` if it is none, or of another board."""
+    """The labels in a file; a `DataError` if it has none, or those of another board."""
     facts = read_facts(path, LABELS)
     if facts["board"] != rules.name:
         raise DataError(f"{path} has labels of {facts['board']}, not {rules.name}")
@@ -229,13 +229,13 @@ def read_labels(path: Path, rules: Rules) -> Labels:
 
 
 def joined(parts: Sequence[Labels]) -> Labels:
-    """Labels of several files, each of which counts as much as it has boards."""
+    """The labels of several files, each file weighted by its number of boards."""
     even = [each._replace(weights=each.weights / each.weights.mean()) for each in parts]
     return Labels(*(np.concatenate(each) for each in zip(*even, strict=True)))
 
 
 def _check(path: Path, labels: Labels, rules: Rules) -> None:
-    """A `DataError` that names the first row which is wrong."""
+    """Raise a `DataError` that names the first invalid row, if there is one."""
     inside = labels.boards >> np.uint64(4 * rules.cells) == 0
     legal = legal_moves(np.where(inside, labels.boards, 0), rules)
     masks = (legal << np.arange(4)).sum(axis=1).astype(np.uint8)
@@ -253,10 +253,10 @@ def _check(path: Path, labels: Labels, rules: Rules) -> None:
 def drawn(
     labels: Labels, size: int, seed: int, epoch: int, soft: float | None = None
 ) -> Iterator[Batch]:
-    """Batches of boards, as many in all as there are, drawn by their weights.
+    """Yield an epoch of batches: as many boards as there are labels, drawn by their weights.
 
-    All best moves are equally right; or, if `soft`, every legal move is as right as exp(q / soft)
-    says: so little is lost by taking one for another that is hardly better.
+    The target is equal shares of the best moves; or, with `soft`, shares of all legal moves
+    proportional to exp(q / soft), so that confusing moves of similar value costs little.
     """
     draw = np.random.default_rng((seed, epoch))
     count = len(labels.boards)
@@ -272,7 +272,7 @@ def drawn(
 
 
 def shares_of(labels: Labels, rows: Counts, soft: float | None) -> Singles:
-    """How likely each move should be on some boards."""
+    """Target probabilities of the moves on some boards."""
     if soft is not None:
         return soft_shares(labels.q[rows].astype(np.float64), soft)
     found = ((labels.best[rows, None] >> np.arange(4, dtype=np.uint8)) & 1).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Moves in memory, and whether each can be one: the move is legal, and its cell fits."""
+"""Moves in memory, and a check of each: the move is legal, and its cell fits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lab2048.game import Rules
 
 
 class Moves(NamedTuple):
-    """Moves of games."""
+    """Moves of games, as columns."""
 
     boards: Words
     moves: Bytes
@@ -25,7 +25,7 @@ class Moves(NamedTuple):
 def cell_may_be(
     board: U, move: U, cell: U, across: Slides, down: Slides, rows: int, cols: int
 ) -> int:
-    """What the cell of a move may be: bit 0, the tile before it; bit 1, the one after.
+    """Which spawn the cell of a move may be that of: bit 0, the one before it; bit 1, after it.
 
     0 if it can be neither, or the move is illegal.
     """
@@ -49,13 +49,13 @@ def check_moves(
     cols: int,
     out: Bytes,
 ) -> None:
-    """Write what the cell of every move may be."""
+    """Write `cell_may_be` of every move."""
     for i in range(len(boards)):
         out[i] = cell_may_be(boards[i], U(moves[i]), U(cells[i]), across, down, rows, cols)
 
 
 def may_be(moves: Moves, rules: Rules) -> Bytes:
-    """What the cell of each move may be (`cell_may_be`)."""
+    """Which spawn the cell of each move may be that of (`cell_may_be`)."""
     out = np.empty(len(moves.boards), np.uint8)
     check_moves(*moves, table(rules.cols), table(rules.rows), rules.rows, rules.cols, out)
     return out

@@ -1,6 +1,6 @@
 """Move data as text, in the form of the supervised study: `r e0 e1 ... : dir pos`.
 
-Kernels read and write it: its rows are not those of CSV, and there are millions of them.
+Kernels read and write it: it is not CSV, and has millions of rows.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from lab2048.engine.packed import rank_at
 from lab2048.game import MAX_PACKED_RANK, Board, Rules
 
 PIECE = 1 << 20
-"""Bytes of text that are read in one go."""
+"""Bytes of text read at a time."""
 LINE = 1 << 12
-"""Bytes of a line at most; a move takes about 60."""
+"""Maximum number of bytes in a line; a move takes about 60."""
 
 SPACE, TAB, RETURN, NEWLINE, ZERO, NINE, COLON, LETTER = (np.uint8(ord(c)) for c in " \t\r\n09:r")
 
 
 @inline("int64(uint8[::1], int64)")
 def skip_blanks(text: Bytes, at: int) -> int:
-    """Go on to what is not blank; a text ends with a new line, which is not."""
+    """The index of the next non-blank; a text ends with a newline, which is not a blank."""
     while text[at] in (SPACE, TAB, RETURN):
         at += 1
     return at
@@ -37,7 +37,7 @@ def skip_blanks(text: Bytes, at: int) -> int:
 
 @kernel("UniTuple(int64, 2)(uint8[::1], int64, int64)")
 def read_number(text: Bytes, at: int, most: int) -> tuple[int, int]:
-    """A number from 0 to `most` behind blanks, and where it ends: -1 if there is none."""
+    """A number from 0 to `most` after blanks, and where it ends: -1 if there is none."""
     at = skip_blanks(text, at)
     begin = at
     value = 0
@@ -49,7 +49,7 @@ def read_number(text: Bytes, at: int, most: int) -> tuple[int, int]:
 
 @kernel("int64(uint8[::1], int64, int64, uint64[::1])")
 def read_line(text: Bytes, at: int, cells: int, found: Words) -> int:
-    """Read a line: board, direction and cell; where the next begins, -1 if this one is wrong."""
+    """Read board, direction and cell of a line. Return where the next begins, -1 if it is wrong."""
     at = skip_blanks(text, at)
     if text[at] != LETTER:
         return -1
@@ -78,9 +78,9 @@ def read_line(text: Bytes, at: int, cells: int, found: Words) -> int:
 def parse_lines(
     text: Bytes, rows: int, cols: int, boards: Words, moves: Bytes, cells: Bytes, ends: Counts
 ) -> int:
-    """Read all lines, and where each of them begins; how many there are.
+    """Read all lines, and where each begins. Return their number.
 
-    It ends at a line that is wrong: the last of `ends` is the end of what was read.
+    Reading stops at a wrong line: the last of `ends` is the end of what was read.
     """
     found = np.zeros(3, np.uint64)
     at = size = 0
@@ -102,7 +102,7 @@ def parse_lines(
 
 @kernel("int64(uint64[::1], uint8[::1], uint8[::1], int64, uint8[::1])")
 def write_lines(boards: Words, moves: Bytes, cells: Bytes, size: int, out: Bytes) -> int:
-    """Write moves as text; how many bytes that are. A number has two digits at most."""
+    """Write moves as text. Return the number of bytes. Numbers have at most two digits."""
     at = 0
     for i in range(len(boards)):
         out[at] = LETTER
@@ -133,7 +133,7 @@ def to_text(moves: Moves, rules: Rules) -> bytes:
 
 
 def what_is_wrong(line: str, rules: Rules) -> str:
-    """Why a line of text is no move."""
+    """Why a line of text is not a move."""
     found = re.fullmatch(r"\s*r((?:\s+\d+)*)\s*:\s*(\d+)\s+(\d+)\s*", line, re.ASCII)
     if found is None:
         shape = f"a line is 'r', {rules.cells} ranks, ':', a direction and a cell"
@@ -156,7 +156,7 @@ def what_is_wrong(line: str, rules: Rules) -> str:
 
 
 class TextFile:
-    """Move data as text. Pieces are of the same length, and have the lines that begin in them."""
+    """Move data as text, in pieces of `PIECE` bytes; a piece has the lines that begin in it."""
 
     def __init__(self, path: Path, rules: Rules) -> None:
         self.path, self.rules = path, rules
@@ -182,7 +182,7 @@ class TextFile:
         return found
 
     def _lines(self, piece: int) -> tuple[bytes, int]:
-        """The lines that begin in a piece, and where the first does."""
+        """The lines that begin in a piece, and the offset of the first."""
         begin, end = piece * PIECE, min((piece + 1) * PIECE, self._size)
         with self.path.open("rb") as file:
             if begin:  # the line that begins before belongs to the piece before
@@ -204,7 +204,7 @@ class TextFile:
         return text, begin
 
     def _error(self, at: int, line: bytes) -> DataError:
-        """What is wrong with a line, which begins somewhere or after blank lines."""
+        """The error for the line at this offset, or after the blank lines there."""
         with self.path.open("rb") as file:
             number = 1
             while at > 0:

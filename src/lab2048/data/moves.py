@@ -1,6 +1,6 @@
 """Games as move data: boards with the move that a player made, to learn from.
 
-Two kinds of files hold moves, both of them one move a row:
+Two kinds of files hold moves, both with one move per row:
 
 - text, as in the supervised study: `r e0 e1 ... : dir pos`, with the rank of every cell row by row,
   the direction, and a cell;
@@ -8,7 +8,7 @@ Two kinds of files hold moves, both of them one move a row:
 
 The study does not say whether the cell is that of the last tile before the move or of the next one
 after it. If it is the one before, there is a 2 or a 4 on it; if it is the one after, it is empty
-once the board has slid. So a look at the whole file tells. What is written here is the one after.
+once the board has slid. So the whole file shows which it is. Files written here hold the one after.
 
 `move_text` and `parquet` read and write these files.
 
@@ -49,27 +49,27 @@ from lab2048.players.player import Player
 from lab2048.tabular import SingleRow
 
 POOL = 1 << 22
-"""Moves that are in memory at a time, to be drawn from at random."""
+"""Number of moves in memory, from which batches are drawn at random."""
 FIRST = 8
-"""Games that are played to see how long they are."""
+"""Games played first, to estimate their length."""
 ROUND = 1 << 24
-"""Moves that are asked for at a time."""
+"""Maximum number of moves per round of games, as estimated."""
 
 BEFORE, AFTER, EITHER = "before", "after", "either"
-"""Which tile the cell of a move is that of."""
+"""Which spawn the cell of a move is that of: before the move, after it, or not known."""
 
 
 # -- files ---------------------------------------------------------------------------------------
 
 
 class Source(Protocol):
-    """A file of move data: pieces that can be read one by one."""
+    """A file of move data, read piece by piece."""
 
     path: Path
     rules: Rules
 
     def __len__(self) -> int:
-        """How many pieces there are."""
+        """The number of pieces."""
 
     def read(self, piece: int) -> Moves:
         """The moves of a piece, or a `DataError` that says which is wrong."""
@@ -108,7 +108,7 @@ class ParquetFile:
 
 
 def check_file(path: Path, force: bool = False) -> None:
-    """An error unless a command may put moves into this file (`home.check_target`)."""
+    """Raise an error unless moves may be written to this file (`home.check_target`)."""
     if path.suffix not in (".txt", ".parquet"):
         raise DataError(f"moves are written to a .txt or a .parquet file, not {path.name[:40]}")
     if path.suffix == ".parquet":
@@ -117,7 +117,7 @@ def check_file(path: Path, force: bool = False) -> None:
 
 
 def open_moves(path: Path, rules: Rules) -> Source:
-    """A file of moves, text or Parquet by its name."""
+    """Open a file of moves: Parquet if its name ends in .parquet, else text."""
     return ParquetFile(path, rules) if path.suffix == ".parquet" else TextFile(path, rules)
 
 
@@ -126,25 +126,25 @@ def is_labels(path: Path) -> bool:
     return path.suffix == ".parquet" and about_parquet(path).get("kind") == LABELS
 
 
-# -- look through --------------------------------------------------------------------------------
+# -- summary -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Summary(SingleRow):
-    """What there is in files of moves."""
+    """A summary of a file of moves."""
 
     moves: int
     cell: str
-    """Which tile cells are those of: the one before the move, after it, or it cannot be told."""
+    """Which spawn the cells are those of: before the move, after it, or either."""
     largest: int
     """The largest tile."""
     directions: tuple[int, int, int, int]
 
 
 def summarise(source: Source, progress: Callable[[int], object] = lambda piece: None) -> Summary:
-    """Look through a file; a `DataError` says where it is wrong."""
+    """Check and summarise a file; a `DataError` says where it is wrong."""
     directions, largest = np.zeros(4, np.int64), 0
-    seen: dict[int, int] = {}  # of what cells may be, the first piece where they are
+    seen: dict[int, int] = {}  # for each `cell_may_be`, the first piece that has it
     for piece in range(len(source)):
         found = source.read(piece)
         directions += np.bincount(found.moves, minlength=4)
@@ -169,10 +169,10 @@ def summarise(source: Source, progress: Callable[[int], object] = lambda piece: 
 def shuffled(
     sources: Sequence[Source], size: int, seed: int, epoch: int, pool: int = POOL
 ) -> Iterator[Batch]:
-    """All moves of files in batches of a size, in a random order that seed and epoch decide.
+    """Yield all moves of files in batches of `size`, in a random order set by seed and epoch.
 
-    Pieces are read in a random order into a pool, and moves drawn from it; half of it is used up
-    before more is read. So what fits into the pool is shuffled evenly.
+    Pieces are read in random order into a pool, from which moves are drawn; half of it is used
+    before more is read. Data that fits into the pool is shuffled uniformly.
     """
     draw = np.random.default_rng((seed, epoch))
     pieces = [(source, piece) for source in sources for piece in range(len(source))]
@@ -227,10 +227,10 @@ def make_moves(
     first: int | None = None,
     play: Play = play_games,
 ) -> Iterator[Moves]:
-    """So many moves of games 0, 1, ... of a player, game by game; the last is cut short.
+    """Yield `size` moves of a player's games 0, 1, ..., game by game; the last is cut short.
 
-    With `first`, only so many moves of each game count. How many games are played at a time depends
-    on how long those before them were. `play` is that of `arena.play_match`.
+    With `first`, only this many moves of each game count. The number of games per round depends on
+    how long those before were. `play` is that of `arena.play_match`.
     """
     left, done, made = size, 0, 0
     while left > 0:
@@ -252,7 +252,7 @@ def make_moves(
 
 
 def write_moves(path: Path, parts: Iterable[Moves], rules: Rules, facts: dict[str, Any]) -> int:
-    """Write moves to a file, text or Parquet by its name, all of them or nothing; how many."""
+    """Write moves atomically to a text or Parquet file, by its name. Return their number."""
     if path.suffix == ".parquet":
         columns: Iterable[Columns] = (
             {"board": each.boards, "move": each.moves, "cell": each.cells} for each in parts

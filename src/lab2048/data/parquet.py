@@ -1,7 +1,7 @@
-"""Parquet files of moves and labels: columns of numbers, written whole or not at all, read warily.
+"""Parquet files of moves and labels: columns of numbers, written atomically, checked when read.
 
-What such a file is about (its kind, rules and more) is JSON in its metadata. Whatever is wrong with
-a file of somebody else's is a `DataError` that names it.
+The metadata of such a file holds its kind, rules and more as JSON. Whatever is wrong with a file
+from elsewhere is a `DataError` that names it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from lab2048.home import replacing
 Columns = dict[str, NDArray[Any]]
 
 GROUP = 1 << 16
-"""Rows that are written, and read in one go, as a row group of Parquet."""
+"""Number of rows in a row group that is written here."""
 MOST = 1 << 26
-"""Rows of a row group at most: others write larger ones, and a small file may claim any number."""
+"""Maximum number of rows in a row group that is read: a small file may claim any number."""
 FORMAT, KEY = 1, b"lab2048"
 MOVES, LABELS = "moves", "labels"
-"""What Parquet files hold."""
+"""The kinds of Parquet files."""
 
 
 class DataError(ValueError):
-    """Move data that is not what it should be."""
+    """Move data that is invalid or damaged."""
 
 
 def about_parquet(path: Path) -> dict[str, Any]:
-    """What a Parquet file says about itself, and how long its row groups are."""
+    """The metadata of a Parquet file, and the sizes of its row groups as `groups`."""
     with _parquet_file(path) as file:
         facts = json.loads((file.schema_arrow.metadata or {}).get(KEY, b"{}"))
         counts = range(file.num_row_groups)
@@ -45,7 +45,7 @@ def about_parquet(path: Path) -> dict[str, Any]:
 
 
 def read_facts(path: Path, kind: str) -> dict[str, Any]:
-    """What a Parquet file of a kind says about itself, its rules, and the sizes of row groups."""
+    """The metadata of a Parquet file of a kind, its rules, and the sizes of its row groups."""
     facts = about_parquet(path)
     if facts.get("kind") != kind or facts.get("format") != FORMAT:
         raise DataError(f"{path} has no {kind} of lab2048")
@@ -72,9 +72,9 @@ def _parquet_file(path: Path) -> Iterator[Any]:
 
 
 def read_group(path: Path, group: int, kinds: dict[str, str]) -> dict[str, NDArray[Any]]:
-    """Some columns of a row group, of these types; a `DataError` if they cannot be that.
+    """Some columns of a row group, of these types; a `DataError` if their values do not fit.
 
-    A number that is missing is NaN in a column of real numbers, and nowhere else allowed.
+    Missing numbers become NaN in a column of real numbers, and are errors elsewhere.
     """
     with _parquet_file(path) as file:
         for name, kind in kinds.items():
@@ -91,7 +91,7 @@ def read_group(path: Path, group: int, kinds: dict[str, str]) -> dict[str, NDArr
 
 
 def _check_column(path: Path, schema: Any, name: str, dtype: np.dtype[Any]) -> None:
-    """A `DataError` unless there is one column of a name, and it has whole or real numbers."""
+    """Raise a `DataError` unless there is one column `name`, of whole or of real numbers."""
     pa, _ = arrow()
     if len(schema.get_all_field_indices(name)) != 1:
         raise DataError(f"{path} should have one column {name}")
@@ -102,7 +102,7 @@ def _check_column(path: Path, schema: Any, name: str, dtype: np.dtype[Any]) -> N
 
 
 def _check_range(path: Path, column: Any, name: str, most: int, before: int) -> None:
-    """A `DataError` that names the first row of a column that is missing or out of range."""
+    """Raise a `DataError` that names the first row with a value missing or out of range."""
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise DataError(f"{path}, row {before + row + 1}: there is no {name}")
@@ -114,7 +114,7 @@ def _check_range(path: Path, column: Any, name: str, most: int, before: int) -> 
 
 
 def write_parquet(path: Path, parts: Iterable[Columns], facts: dict[str, Any]) -> int:
-    """Write columns to a Parquet file, all of it or nothing; how many rows there are."""
+    """Write columns atomically to a Parquet file. Return the number of rows."""
     pa, parquet = arrow()
     writer, rows = None, 0
     with replacing(path) as temporary, ExitStack() as stack:
@@ -132,7 +132,7 @@ def write_parquet(path: Path, parts: Iterable[Columns], facts: dict[str, Any]) -
 
 
 def in_groups(parts: Iterable[Columns]) -> Iterator[Columns]:
-    """Columns in groups of the same number of rows."""
+    """Columns in groups of `GROUP` rows; the last may be smaller."""
     waiting: list[Columns] = []
     size = 0
     for part in parts:

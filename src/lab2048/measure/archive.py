@@ -1,4 +1,4 @@
-"""Results that are kept to be looked at again: what evaluations and surveys found."""
+"""The archive of results: evaluations and surveys, as JSON files in the data folder."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from lab2048.home import home, write_atomically
 
 FORMAT = 1
 MOST = 1000
-"""Evaluations that are listed at most, the newest."""
+"""Maximum number of evaluations listed: the newest."""
 _NAME = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
 
 
 def results_folder() -> Path:
-    """Where they are."""
+    """The folder of archived evaluations."""
     return home() / "results"
 
 
 def keep_results(results: Sequence[dict[str, Any]], arguments: Sequence[str]) -> Path:
-    """Keep the results of an evaluation, with 101 quantiles in the place of all scores."""
+    """Archive an evaluation, with 101 quantiles in place of the scores. Return its file."""
     now = datetime.now(UTC)
     kept = []
     for each in results:
@@ -47,7 +47,7 @@ def keep_results(results: Sequence[dict[str, Any]], arguments: Sequence[str]) ->
 
 
 def list_results() -> list[dict[str, Any]]:
-    """All that is kept, newest first, each with its `name`; what cannot be read is left out."""
+    """Archived evaluations, newest first, each with its `name`; at most `MOST`, readable ones."""
     folder = results_folder()
     names = sorted((path.stem for path in folder.glob("*.json")), reverse=True)
     found = [read_results(name) for name in names[:MOST] if _NAME.fullmatch(name)]
@@ -55,7 +55,7 @@ def list_results() -> list[dict[str, Any]]:
 
 
 def read_results(name: str) -> dict[str, Any] | None:
-    """One of them by its name; None if there is none, or it is damaged."""
+    """An archived evaluation by its name; None if it is missing or damaged."""
     if not _NAME.fullmatch(name):
         return None
     try:
@@ -69,7 +69,7 @@ def read_results(name: str) -> dict[str, Any] | None:
 
 
 def _plain_json(text: str) -> Any:
-    """What a text holds; a `ValueError` if it has numbers that are none, as Python would write."""
+    """Parse strict JSON: NaN and Infinity, which Python writes, are a `ValueError`."""
 
     def refuse(number: str) -> float:
         raise ValueError(f"{number} is no number")
@@ -81,23 +81,23 @@ def _plain_json(text: str) -> Any:
 
 
 def survey_folder(name: str) -> Path:
-    """Where the survey of a table is, with its pictures."""
+    """The folder of the survey of a table, with its pictures."""
     return home() / "surveys" / name
 
 
 def survey_file(name: str) -> Path:
-    """The survey of a table, if there is one."""
+    """The file of the survey of a table; it may not exist."""
     return survey_folder(name) / "survey.json"
 
 
 def keep_survey(found: dict[str, Any], name: str, folder: Path | None = None) -> None:
-    """Keep a survey, where that of a table is unless a folder is given."""
+    """Save a survey in `folder`, or in the usual one for the survey of a table."""
     path = survey_file(name) if folder is None else folder / "survey.json"
     write_atomically(path, json.dumps(found) + "\n")
 
 
 def read_survey(name: str) -> dict[str, Any] | None:
-    """The survey of a table; None if there is none, or it is damaged."""
+    """The survey of a table; None if it is missing or damaged."""
     try:
         found = _plain_json(survey_file(name).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):

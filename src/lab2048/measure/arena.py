@@ -1,11 +1,12 @@
 """The arena: many games of a player, on all cores.
 
-Game number i depends on rules, seed, player and i alone: its spawns are those of `Game` with the
-same moves, and the player has random words of its own for it. So results do not depend on threads
-or order, except for players that look at the clock.
+Game number i depends only on rules, seed, player and i: its spawns are those of `Game` with the
+same moves, and the player draws from a random stream of its own for each game. So results do not
+depend on threads or order, except for players with a time limit.
 
-Each thread plays some games side by side, so that the player decides about many boards in one call:
-as many at first as the player asks for, and more as long as a step of all of them is quick.
+Each thread plays several games side by side, so that the player chooses moves for many boards in
+one call: at first as many games as the player asks for (`Player.together`), then more, as long as a
+step of all of them is quick.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ from lab2048.players.player import Player, PlayerError
 from lab2048.tabular import Tabular
 
 WIDEST = 2048
-"""Games that a thread plays side by side at most."""
+"""Maximum number of games that a thread plays side by side."""
 AT_ONCE = 256
-"""Moves that a player makes in a game before it goes on with the next, if it can."""
+"""Maximum number of moves in each game per call of `Player.play_on`."""
 QUICK = 1e-3
-"""Seconds: while a step takes less, more games are put side by side."""
+"""Seconds: a thread plays more games side by side while a step takes less."""
 
 
 class OpenGames:
-    """Games side by side, and what has happened in them."""
+    """Games in progress, side by side, with their scores and moves so far."""
 
     def __init__(self, player: Player, seed: int) -> None:
         rules = player.rules
@@ -58,10 +59,10 @@ class OpenGames:
         self.games = np.zeros(0, np.int64)
         self.scores = np.zeros(0, np.int64)
         self.lengths = np.zeros(0, np.int64)
-        self.made = np.zeros((0, 256), np.uint8)  # the moves of each game, as many as its length
+        self.made = np.zeros((0, 256), np.uint8)  # moves of each game, valid up to its length
 
     def add(self, indices: list[int]) -> None:
-        """Begin more games."""
+        """Start the games with these numbers."""
         state = np.zeros((4, len(indices)), np.uint64)
         rows, cols = self.rules.rows, self.rules.cols
         begin_games(state, U(self.seed), np.array(indices, np.uint64), self.four, rows, cols)
@@ -73,7 +74,7 @@ class OpenGames:
         self.made = np.concatenate([self.made, room])
 
     def turn(self) -> list[Played]:
-        """One move in every game, or more; those that are over then."""
+        """Make one or more moves in every game. Return the games that have ended."""
         results = np.empty((len(self.games), 3), np.int64)
         moves = np.empty((len(self.games), AT_ONCE), np.uint8)
         if self.player.play_on(self.state, self.four, moves, results):
@@ -81,7 +82,7 @@ class OpenGames:
         return self._one_move()
 
     def _played_on(self, moves: Bytes, results: Counts) -> list[Played]:
-        """Take note of what the player has done; the games that are over."""
+        """Record the moves that the player made. Return the games that have ended."""
         self._make_room(AT_ONCE)
         for lane, (count, reward, _) in enumerate(results.tolist()):
             length = self.lengths[lane]
@@ -93,12 +94,12 @@ class OpenGames:
         return self._take(over, large) if over.any() else []
 
     def _make_room(self, moves: int) -> None:
-        """See to it that so many moves of each game can be noted."""
+        """Make room to record `moves` more moves of each game."""
         while self.lengths.max() + moves > self.made.shape[1]:
             self.made = np.concatenate([self.made, np.zeros_like(self.made)], axis=1)
 
     def _one_move(self) -> list[Played]:
-        """One move in every game; those that are over then."""
+        """Make one move in every game. Return the games that have ended."""
         words = np.empty(len(self.games), np.uint64)
         next_words(self.state[3], words)
         moves = self.player.choose_many(self.state[0], words)
@@ -118,7 +119,10 @@ class OpenGames:
         return self._take(over, large) if over.any() else []
 
     def _take(self, over: Flags, large: Flags) -> list[Played]:
-        """The games that are over; those with a tile that is too large are first played to it."""
+        """Remove and return the games in `over`; those in `large` are first finished unpacked.
+
+        A game is in `large` when its next tile does not fit a packed board.
+        """
         done = []
         for lane in np.flatnonzero(over).tolist():
             index, made = int(self.games[lane]), self.made[lane, : self.lengths[lane]].tobytes()
@@ -135,7 +139,7 @@ class OpenGames:
 
 
 def play_exactly(player: Player, seed: int, index: int, made: bytes) -> Played:
-    """A game on boards without a largest tile, from the moves that were made so far."""
+    """Finish a game on unpacked boards, which have no largest tile, after the moves `made`."""
     game = Game(player.rules, seed, index=index)
     for move in made:
         game.play(move)
@@ -153,9 +157,9 @@ def prepare(player: Player) -> None:
 def play_games(
     player: Player, games: Iterator[int], seed: int, threads: int | None = None
 ) -> Generator[Played, None, None]:
-    """Play these games of a seed, and yield each when it is over, in any order.
+    """Play these games of a seed, and yield each as it ends, in any order.
 
-    Whoever does not want more closes the iterator; games that are not over then are lost.
+    Close the generator to stop early; unfinished games are lost.
     """
     seed = randomness.checked_seed(seed)
     workers = checked_threads(threads)
@@ -199,7 +203,7 @@ def _work(
     give: Callable[[Played], None],
     stop: threading.Event,
 ) -> None:
-    """Play games until there are no more, at first so many side by side."""
+    """Play games until there are no more or `stop` is set, at first `width` side by side."""
     more = True
     while not stop.is_set():
         room = width - len(open_games.games)
@@ -209,7 +213,7 @@ def _work(
             open_games.add(new)
         if not len(open_games.games):
             return
-        began = time.thread_time()  # without the time that other threads were at work
+        began = time.thread_time()  # CPU time of this thread alone
         for game in open_games.turn():
             give(game)
         if time.thread_time() - began < QUICK and len(open_games.games) * 2 > width:
@@ -217,18 +221,18 @@ def _work(
 
 
 Play = Callable[[Player, Iterator[int], int, int | None], Generator[Played, None, None]]
-"""What `play_games` does, here or elsewhere."""
+"""The signature of `play_games`, for functions that play the games elsewhere."""
 
 
-# -- games once more -----------------------------------------------------------------------------
+# -- replayed games ------------------------------------------------------------------------------
 
 
 class Traced(NamedTuple):
-    """A game that was played again: its boards, the last one too, and its spawns."""
+    """A replayed game: its boards, including the final one, and its spawns."""
 
     boards: Words
     spawns: Words
-    """Cell times 4, plus rank; the two tiles of the start are the first."""
+    """4 * cell + rank; the first two are the tiles of the start."""
 
 
 @kernel(
@@ -258,7 +262,7 @@ def trace(
 
 
 def retrace(rules: Rules, seed: int, game: Played) -> Traced:
-    """The boards and spawns of a game that was played. Tiles above 32768 do not fit."""
+    """The boards and spawns of a finished game. Tiles above 32768 do not fit."""
     moves = np.frombuffer(game.moves, np.uint8).copy()
     four = four_threshold(rules)
     out = np.empty((2, len(moves) + 2), np.uint64)
@@ -269,7 +273,7 @@ def retrace(rules: Rules, seed: int, game: Played) -> Traced:
 
 
 def record_of(player: Player, seed: int, game: Played) -> Record:
-    """The record of a game that was played."""
+    """The record of a finished game."""
     rules = player.rules
     if game.max_tile > 1 << MAX_PACKED_RANK:
         again = Game(rules, seed, index=game.index)
@@ -298,7 +302,7 @@ class Match(Tabular):
 
     games: list[Played]
     moves_per_second: float | None
-    """Of all threads together; None if all games had been played before."""
+    """Of all threads together; None if all games came from the journal."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per game."""
@@ -320,10 +324,9 @@ def play_match(
 ) -> Match:
     """Play games 0, 1, ... of a seed.
 
-    With a journal, every game is written down when it is over, and those that are in it already are
-    not played again: a match that was stopped goes on with the next call. `progress` is called with
-    the number of games that are done. Games are played on this machine, unless `play` has them
-    played elsewhere.
+    With a journal, each finished game is written to it, and games already in it are not played
+    again, so that the same call resumes an interrupted match. `progress` is called with the number
+    of finished games. Games are played on this machine, unless `play` plays them elsewhere.
 
     >>> from lab2048 import player
     >>> len(play_match(player("greedy", "2x2"), 10, seed=1).games)

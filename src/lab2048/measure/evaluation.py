@@ -1,4 +1,4 @@
-"""Players measured against one another and against perfect play: the calls, and their results."""
+"""Evaluate players against one another and against perfect play: functions and result types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Difference(SingleRow):
-    """How much better one player is than another, game by game with the same seeds.
+    """The mean difference in score of two players, game by game with the same seeds.
 
     >>> Difference("one", "other", 2.0, (1.0, 3.0), 100).certain
     True
@@ -43,7 +43,7 @@ class Difference(SingleRow):
 
     @property
     def certain(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """Whether the interval excludes 0."""
         return self.ci95 is not None and not self.ci95[0] <= 0 <= self.ci95[1]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -56,9 +56,10 @@ class Difference(SingleRow):
 
 @dataclass(frozen=True)
 class PlayerResult(SingleRow):
-    """What was found out about one player.
+    """The results of one player.
 
-    `figures` is what `lab2048 evaluate --json` prints about it; the properties are the main ones.
+    `figures` is what `lab2048 evaluate --json` prints about it, without the comparison with the
+    first player; the properties are the main figures.
 
     >>> found = evaluate("greedy", "2x2", games=50, exact=True)[0]
     >>> found.player, round(found.exact, 3), round(found.regret_per_game, 3)
@@ -108,7 +109,7 @@ class PlayerResult(SingleRow):
         return self.figures
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the main figures in a row, as those of an evaluation have it."""
+        """Return the main figures as one row, as in `Evaluation.rows`."""
         return Evaluation([self]).rows()
 
     def reach(self, tile: int) -> float:
@@ -117,11 +118,10 @@ class PlayerResult(SingleRow):
 
 
 class Evaluation(Tabular, Sequence[PlayerResult]):
-    """What was found out about some players, in the order in which they were given.
+    """The results of several players, in the order in which they were given.
 
-    Ask for a player by its number, its spec or itself; a function stands for the player that was
-    made of it. It is a table (`to_csv`, `to_latex`,
-    `to_markdown`, `to_json`) and shows itself in a notebook.
+    Index it by position, spec or `Player`; a function stands for the player made from it. It is a
+    table (`to_csv`, `to_latex`, `to_markdown`, `to_json`), which a notebook displays.
 
     >>> result = evaluate(["greedy", "corner"], "2x2", games=50)
     >>> [row["player"] for row in result.rows()], result["corner"] is result[1]
@@ -162,7 +162,7 @@ class Evaluation(Tabular, Sequence[PlayerResult]):
         )
 
     def details(self) -> list[dict[str, Any]]:
-        """Return all figures of every player, every score, and who is better than the first."""
+        """Return all figures and scores of every player, and its difference from the first."""
         found = []
         for place, each in enumerate(self):
             result = {**each.figures, "scores": [game.score for game in each.played]}
@@ -174,7 +174,7 @@ class Evaluation(Tabular, Sequence[PlayerResult]):
         return found
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return what `lab2048 evaluate --json` prints: all figures but the single scores."""
+        """Return what `lab2048 evaluate --json` prints: all figures except individual scores."""
         return [
             {name: value for name, value in each.items() if name != "scores"}
             for each in self.details()
@@ -189,18 +189,18 @@ class Evaluation(Tabular, Sequence[PlayerResult]):
         ]
 
     def grid(self) -> Grid:
-        """Return players, mean scores with intervals, losses and agreement."""
+        """Return a table of mean scores with intervals, losses and agreement."""
         headings = ["player", "mean score", "95%", "loss per game", "agreement"]
         return Grid(headings, [_cells(each.figures) for each in self])
 
     def keep(self, command: Sequence[str]) -> Path:
-        """Keep the results in the data folder, where the studio shows them."""
+        """Archive the results in the data folder, for the studio to show. Return the file."""
         from lab2048.measure.archive import keep_results
 
         return keep_results(self.details(), command)
 
     def forget(self) -> None:
-        """Remove the journals of these games: they were only there to go on from."""
+        """Delete the journals of these games, which are only needed to resume."""
         for each in self:
             with suppress(OSError):
                 journal_path(each.entrant, each.figures["seed"]).unlink(missing_ok=True)
@@ -208,7 +208,7 @@ class Evaluation(Tabular, Sequence[PlayerResult]):
     def save_games(self, path: Path | str, *, force: bool = False) -> int:
         """Write all games to a file (.jsonl, .parquet). Return the number of games written.
 
-        A file that exists is a `FileExistsError`, unless `force` says to replace it.
+        An existing file is a `FileExistsError`, unless `force` says to replace it.
         """
         from lab2048.game.record import check_file, write_records
 
@@ -237,16 +237,16 @@ def evaluate(  # noqa: PLR0913
     play: Play = play_games,
     cluster: Any = None,
 ) -> Evaluation:
-    """Play games of some players, and measure them against each other and perfect play.
+    """Play games with each player, and measure the players against each other and perfect play.
 
     A player is a spec such as `"expectimax:depth=2"`, a `Player`, or a function (see `player`).
-    All play games 0, 1, ... of the same seed. `table` is what to compare with: a `Table`, the name
-    of one, True for that of the board if it is solved or small, False for none. With `exact` the
-    exact mean score is found as well (of all players, or of those with these specs). If
-    `resumable`, finished games are kept in a journal, so that an interrupted call goes on when it
-    is made again; `Evaluation.forget` removes the journal. `progress` is called with what is being
-    done, how much of it is done, and of how much. `cluster` is the address of a Ray cluster that
-    plays the games, or an open connection (see `connect`); `play` is another way to play them.
+    All play games 0, 1, ... of the same seed. `table` is the table to compare with: a `Table`, the
+    name of one, True for that of the board if it is solved or small, False for none. `exact` asks
+    for the exact mean score as well (of all players, or of those with these specs). If `resumable`,
+    finished games are kept in a journal, so that the same call resumes an interrupted one;
+    `Evaluation.forget` deletes the journal. `progress` is called with the name of the current step,
+    the amount done, and the total. `cluster` is the address of a Ray cluster that plays the games,
+    or an open connection (see `connect`); `play` is another function that plays them.
 
     >>> result = evaluate(["greedy", "random"], "2x2", games=200)
     >>> result["greedy"].mean > result["random"].mean
@@ -312,7 +312,8 @@ def make_players(
 ) -> list[Player]:
     """Return players that are all different and play by the same rules.
 
-    A `PlayerError` if the exact mean of one is wanted that cannot be told.
+    A `ValueError` if there are none, two are the same, or an exact mean that cannot be computed is
+    wanted.
     """
     known = next((each.rules for each in players if isinstance(each, Player)), None)
     rules = board or known or "4x4"
@@ -329,19 +330,19 @@ def make_players(
 
 
 def _function_of(which: Any) -> Callable[..., Any] | None:
-    """The function that a user's own player is, or that stands for one; None if it is neither."""
+    """The function of a custom player, or `which` itself if it is a function; else None."""
     if isinstance(which, Custom):
         return which.function
     return which if callable(which) and not isinstance(which, Player) else None
 
 
 def _name_of(which: Any) -> str:
-    """What a player is called that is given by its spec, or as a function."""
+    """The name of a player that is given as a spec or a function."""
     return getattr(which, "__name__", type(which).__name__) if callable(which) else str(which)
 
 
 def _told_apart(entrants: Sequence[Player]) -> list[Player]:
-    """Players of which no two functions have the same spec: those after the first get a number."""
+    """Players with distinct specs for distinct functions: later ones of a name get a number."""
     functions: dict[str, list[object]] = {}
     found = []
     for each in entrants:
@@ -355,9 +356,9 @@ def _told_apart(entrants: Sequence[Player]) -> list[Player]:
 
 
 def scoring_table(rules: Rules, name: str | None = None, make: Make | None = None) -> Table | None:
-    """Return the table that games are compared with: the one named, else that of the board.
+    """Return the table to compare games with: the one named, else that of the board.
 
-    None if the board is not solved, or too large to be.
+    None if the board is not solved, or too large to be solved.
     """
     return table_for(rules, name, make)
 
@@ -365,11 +366,11 @@ def scoring_table(rules: Rules, name: str | None = None, make: Make | None = Non
 def prepared(
     entrants: Sequence[Player], say: Callable[[str], object], games: int, seed: int
 ) -> None:
-    """Compile what players need, and say which of their games were played before."""
+    """Compile what players need, and report how many of their games are in a journal."""
     from lab2048.measure.journal import read_journal
 
     for each in entrants:
-        prepare(each)  # whatever is compiled has a progress line of its own
+        prepare(each)  # compiling prints its own progress
         if before := len(read_journal(journal_path(each, seed), games)):
             say(f"{before:,} of {games:,} games of {each.spec} were played before")
 
@@ -413,7 +414,7 @@ def half_width(ends: Sequence[float] | None) -> str:
 
 
 def _cells(result: dict[str, Any]) -> list[str]:
-    """The row of a player in a table for people."""
+    """The row of a player as text."""
     ends, optimal = result["score"]["ci95"], result["optimal"]
     loss, _, mark = loss_text(result).partition(" ") if optimal else ("", "", "")
     return [
@@ -426,5 +427,5 @@ def _cells(result: dict[str, Any]) -> list[str]:
 
 
 def ranked(results: Sequence[dict[str, Any]]) -> list[int]:
-    """Return the places of players, best first: by the exact mean where it is known."""
+    """Return the indices of players, best first: by the exact mean where it is known."""
     return sorted(range(len(results)), key=lambda place: order(results[place]))

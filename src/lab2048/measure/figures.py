@@ -26,16 +26,16 @@ Progress = Callable[[str, int, int | None], object]
 GAPS = (0.0, 500.0, 1000.0, 1500.0, np.inf)
 """The bins of d(s) in the 2022 paper."""
 BINS = 10
-"""Bins of equal count, and of age."""
+"""Number of bins of equal count, and of bins by age."""
 WORST = 5
-"""As many of the largest mistakes are told."""
+"""Number of mistakes listed, the largest."""
 
 
 # -- everything about a player -------------------------------------------------------------------
 
 
 class Measured(NamedTuple):
-    """What was found out about a player, and the games it was found out from."""
+    """The figures of a player, and the games they come from."""
 
     figures: dict[str, Any]
     games: list[Played]
@@ -55,8 +55,8 @@ def measure(  # noqa: PLR0913
 ) -> Measured:
     """Play games of a player and measure them; against perfect play, if there is a table.
 
-    With `exact`, the exact mean score is found as well. `journal` and `play` are of `play_match`.
-    `progress` is called with what is being done, how much of it is done, and of how much.
+    `exact` asks for the exact mean score as well. `journal` and `play` are those of `play_match`.
+    `progress` is called with the name of the current step, the amount done, and the total.
     """
     if table is not None:
         check_answers(table, Problem.of(player.rules))
@@ -128,13 +128,13 @@ def _share(successes: int, trials: int) -> dict[str, Any]:
 
 
 def _reached(tiles: Counts) -> list[int]:
-    """Every tile from the smallest largest tile of a game to the largest."""
+    """Every tile from the lowest maximum tile of the games to the highest."""
     low, high = int(tiles.min()), int(tiles.max())
     return [1 << rank for rank in range(low.bit_length() - 1, high.bit_length())]
 
 
 def reach_rate(figures: Mapping[str, Any], tile: int) -> float:
-    """The share of games that made a tile; `reach` has none below what every game made."""
+    """The share of games that made a tile; `reach` starts at one that every game made."""
     reach = figures["reach"]
     if str(tile) in reach:
         return float(reach[str(tile)]["rate"])
@@ -145,11 +145,11 @@ WHY_LOSSES_EXCEED = (
     "A sampled loss may exceed what perfect play scores: each move's loss is an expected value and "
     "games are samples, so that mean score and mean loss add up to it only in the long run"
 )
-"""What tables say below losses that come from games."""
+"""Footnote of tables with losses estimated from games."""
 
 
 def order(figures: Mapping[str, Any]) -> float:
-    """What players are ranked by: the exact mean where it is known, else the mean; best first."""
+    """Sort key, best player first: minus the exact mean where it is known, else minus the mean."""
     exact = figures["exact"]
     return -float(exact["value"] if exact else figures["score"]["mean"])
 
@@ -165,10 +165,10 @@ def compare(games: Sequence[Played], others: Sequence[Played]) -> dict[str, Any]
 
 
 class Judged(NamedTuple):
-    """Every move of some games, against perfect play."""
+    """Every move of some games, compared with perfect play."""
 
     game: Counts
-    """Whose it is, as a number from 0."""
+    """The index of its game, from 0."""
     board: Words
     move: Counts
     age: Counts
@@ -200,7 +200,7 @@ def judge(games: Sequence[Played], seed: int, table: Table) -> Judged:
 
 
 def against_table(judged: Judged, games: int, rules: Rules) -> dict[str, Any]:
-    """Regret and agreement of games that were judged, together and in bins."""
+    """Regret and agreement of judged games, overall and in bins."""
     per_game = np.bincount(judged.game, judged.regret, games)
     return {
         "regret_per_game": {"mean": float(per_game.mean()), "ci95": mean_interval(per_game)},
@@ -214,7 +214,7 @@ def against_table(judged: Judged, games: int, rules: Rules) -> dict[str, Any]:
 
 
 def _bin(judged: Judged, inside: Flags, low: float, high: float) -> dict[str, Any]:
-    """What the moves of a bin have in common."""
+    """The figures of the moves in a bin."""
     n = int(inside.sum())
     right = judged.optimal[inside]
     return {
@@ -230,19 +230,19 @@ def _bin(judged: Judged, inside: Flags, low: float, high: float) -> dict[str, An
 
 
 def _by_gap(judged: Judged) -> list[dict[str, Any]]:
-    """The bins of the 2022 paper, after the moves of which none was worse than another."""
+    """The bins of the 2022 paper, after one for positions where all moves are equally good."""
     bins = [_bin(judged, judged.gap == 0, 0.0, 0.0)]
     return bins + _by_bins(judged, judged.gap, np.array(GAPS))
 
 
 def _by_bins(judged: Judged, by: Floats, ends: Floats) -> list[dict[str, Any]]:
-    """Bins with these ends, each without its lower and with its upper one."""
+    """The figures of the bins (low, high] between these edges."""
     pairs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
     return [_bin(judged, (by > low) & (by <= high), low, high) for low, high in pairs]
 
 
 def _quantiles(values: Floats) -> Floats:
-    """The ends of bins that hold about as many values each."""
+    """The edges of bins that hold about equally many values."""
     if not len(values):
         return np.array([0.0, 0.0])
     inner = np.quantile(values, np.linspace(0, 1, BINS + 1)[1:])
@@ -250,7 +250,7 @@ def _quantiles(values: Floats) -> Floats:
 
 
 def _even(ages: Counts) -> Floats:
-    """The ends of bins of the same width."""
+    """The edges of bins of equal width."""
     return np.linspace(0, int(ages.max(initial=BINS)), BINS + 1).round()
 
 

@@ -19,7 +19,7 @@ UPPER = 0.975
 
 
 def mean_interval(values: ArrayLike, seed: int = 0) -> list[float] | None:
-    """The 95% interval of a mean, by the percentile bootstrap; None for less than two values."""
+    """The 95% interval of a mean, by the percentile bootstrap; None for fewer than two values."""
     data = np.asarray(values, np.float64)
     n = len(data)
     if n < 2:
@@ -35,7 +35,7 @@ def mean_interval(values: ArrayLike, seed: int = 0) -> list[float] | None:
 
 
 def student_half_width(values: ArrayLike) -> float:
-    """Half the 95% interval of a mean of a few values (Student's t); NaN if there is only one."""
+    """Half the 95% interval of a mean (Student's t); NaN for fewer than two values."""
     from scipy.special import stdtrit
 
     found = np.asarray(values, np.float64)
@@ -58,11 +58,11 @@ def share_interval(successes: int, trials: int) -> list[float]:
 
 
 def clustered_interval(group: Counts, right: Flags) -> list[float] | None:
-    """The 95% interval of a share of moves that come from games, some from each.
+    """The 95% interval of a share of moves, clustered by game.
 
-    Moves of one game are alike, so it is games that count (a ratio of two means, linearised); if
+    Moves of one game are correlated, so games are the units (a ratio of two means, linearised); if
     all or none are right it is Wilson's, with the number of games as the number of trials. None for
-    less than two games.
+    fewer than two games.
     """
     trials = np.bincount(group)
     hits = np.bincount(group, right)[trials > 0]
@@ -78,7 +78,7 @@ def clustered_interval(group: Counts, right: Flags) -> list[float] | None:
 
 
 def _normal_quantile() -> float:
-    """How many standard deviations from its mean a normal 95% interval ends, 1.95996..."""
+    """Half a normal 95% interval in standard deviations, 1.95996..."""
     from scipy.special import ndtri
 
     return float(ndtri(UPPER))

@@ -1,4 +1,4 @@
-"""Games that were played, and the journal of a match: what it goes on from when it was stopped."""
+"""Finished games, and the journal from which an interrupted match resumes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from lab2048.players.player import Player
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A game that was played to its end."""
+    """A finished game."""
 
     index: int
     score: int
     max_tile: int
     moves: bytes
-    """The directions, one a byte."""
+    """The directions, one per byte."""
 
 
 class Journal:
-    """A file that finished games are added to, a line with a checksum each.
+    """A file of finished games, one line with a checksum per game.
 
-    Not SQLite, which would commit every game: quick players finish thousands a second, and here a
+    Not SQLite, which would commit every game: fast players finish thousands per second, and here a
     torn line costs no more than its game.
 
-    If it cannot be written, that is said once; the match goes on, and cannot be taken up again.
+    If the file cannot be written, one message says so; the match continues, and later games are not
+    kept.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,20 +45,20 @@ class Journal:
             self._file = path.open("ab", buffering=0)
 
     def add(self, game: Played) -> None:
-        """Write a game down."""
+        """Append a game."""
         if self._file is not None:
             with self._or_none():
-                self._file.write(b"\n" + _journal_line(game).encode())  # the last may be torn
+                self._file.write(b"\n" + _journal_line(game).encode())  # the last line may be torn
 
     def close(self) -> None:
-        """Nothing more will be written."""
+        """Close the file; games added later are not written."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     @contextmanager
     def _or_none(self) -> Iterator[None]:
-        """Give the file up if the disk does not take it."""
+        """Report an `OSError`, and give up writing."""
         try:
             yield
         except OSError as error:
@@ -66,20 +67,20 @@ class Journal:
 
 
 def journal_path(player: Player, seed: int) -> Path:
-    """Where the journal of a match is kept; another version of lab2048 has another."""
+    """The file of the journal of a match; each version of lab2048 has its own."""
     rules = player.rules
     facts = f"{player.identity} {rules.name} {rules.p4!r} {seed} {kernel_digest()}"
     return home() / "matches" / f"{hashlib.sha256(facts.encode()).hexdigest()[:24]}.jsonl"
 
 
 def _journal_line(game: Played) -> str:
-    """A game as a line of a journal; a checksum is its end."""
+    """A game as a line of a journal, which ends with a checksum."""
     facts = [game.index, game.score, game.max_tile, game.moves.hex()]
     return json.dumps([*facts, zlib.crc32(json.dumps(facts).encode())])
 
 
 def read_journal(path: Path, games: int) -> dict[int, Played]:
-    """The games that were finished; what is damaged is left out, to be played again."""
+    """The finished games in a journal; damaged lines are skipped, and their games played again."""
     found: dict[int, Played] = {}
     lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
     for line in lines:

@@ -2,7 +2,7 @@
 
 A judge is the table of a solved game, or a player. A move is marked by the share of the best
 move's value that it gives away, and moves that the judge cannot tell from the best count as best.
-How far off a judge is must have been measured: other judges only say which move is theirs.
+Only a judge whose error has been measured grades moves: others only say which move is theirs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BEST, OTHER = "best", "other"
 """Equal to the best move; not the move of a judge that cannot grade."""
 MARKS = (BEST, *GRADES, OTHER)
 NEGLIGIBLE = 1e-6
-"""A share of the value that is no loss to anybody, though a table tells it from nothing."""
+"""Share of the value up to which a loss is ignored, although a table can resolve it."""
 
 ERRORS = {
     ("4x4", "ntuple"): 0.31,
@@ -37,33 +37,36 @@ ERRORS = {
     ("3x3", "ntuple:depth=3"): 0.31,
     ("3x3", "ntuple:depth=4"): 0.29,
 }
-"""How far off the loss of a move may be, as a share of the value: 95% of all moves are closer.
+"""Bounds on the error of the loss of a move, as a share of the value, for 95% of all moves.
 
 Measured on positions of weak and strong players by `python benchmarks/judge_error.py 4x4` (against
-depth 6, whose own errors are not seen) and `python benchmarks/judge_error.py 3x3 --positions 2000`
+depth 6, whose own errors do not show) and `python benchmarks/judge_error.py 3x3 --positions 2000`
 (against perfect play).
 """
 
 
 def error_of(judge: Table | Player) -> float | None:
-    """How far off a judge's losses may be, as a share of the value; None if nobody knows."""
+    """Error bound of a judge's losses, as a share of the value; None if it is not known."""
     if isinstance(judge, Table) or objective_of(judge) is not None:
         return 0.0
     return ERRORS.get((judge.rules.name, judge.spec)) if judge.rules.p4 == P4 else None
 
 
 def caveat(judge: Table | Player) -> str:
-    """What people should know about a judge's marks; empty if it is exact."""
+    """The limits of a judge's marks, in words; empty if it is exact."""
     error = error_of(judge)
     if error is None:
-        return "How far off this judge may be is not known: it only tells which moves are its own."
+        return "The error of this judge is not known: it only tells which moves are its own."
     if error == 0:
         return ""
     return f"Moves within {error:.0%} of the best count as best: this judge may be that far off."
 
 
 def settle(values: Floats, judge: Table | Player) -> Floats:
-    """Values of the moves of many boards, with those that pass for the best made equal to it."""
+    """Values of the moves of many boards, with those as good as the best made equal to it.
+
+    A value is as good as the best if the judge cannot tell the two apart.
+    """
     if isinstance(judge, Table):
         return even_out(values, judge.tolerance)
     slack = max(judge.tie, error_of(judge) or 0.0)
@@ -72,22 +75,22 @@ def settle(values: Floats, judge: Table | Player) -> Floats:
 
 
 def mark(regret: float, best: float, judge: Table | Player) -> str:
-    """The mark of a move that gives away `regret` (see `settle`) of what the best is worth."""
+    """The mark of a move that gives away `regret` of the value `best`, both after `settle`."""
     objective = objective_of(judge)
     chances = objective is not None and objective.chances
     share = regret / (best or 1.0) if chances else regret / max(abs(best), 1.0)
-    if not share > NEGLIGIBLE:  # nor if all moves are worth minus infinity
+    if not share > NEGLIGIBLE:  # NaN too: all moves are worth minus infinity
         return BEST
     return OTHER if error_of(judge) is None else GRADES[bisect_right(STEPS, share)]
 
 
 def is_mistake(mark: str) -> bool:
-    """Whether a mark says that something was lost that matters."""
+    """Whether a mark is slip, mistake or blunder."""
     return mark in GRADES[1:]
 
 
 def count_marks(marks: Iterable[str]) -> dict[str, int]:
-    """How many moves have each mark, best first; without marks that no move has."""
+    """The number of moves with each mark, best first; without marks that do not occur."""
     found = list(marks)
     return {each: found.count(each) for each in MARKS if each in found}
 

@@ -25,11 +25,11 @@ class Opinion(NamedTuple):
 
     player: str
     meaning: str
-    """What its values are."""
+    """What its values mean."""
     values: dict[Direction, float]
     """Of the legal moves; empty for a player that only chooses."""
     choice: Direction | None
-    """The move it makes; None if there is none."""
+    """The move it makes; None if no move is legal."""
     points: bool = False
     """Whether the values are expected scores."""
     marks: Mapping[Direction, str] = MappingProxyType({})
@@ -37,7 +37,7 @@ class Opinion(NamedTuple):
 
 
 def opinion(player: Player, board: Board, word: int = 0) -> Opinion:
-    """What a player thinks of a position; one that draws does so with this random word."""
+    """What a player thinks of a position; `word` is its random word, if it draws."""
     from lab2048.players.player import Player, PlayerError
 
     if board.is_terminal:
@@ -47,7 +47,7 @@ def opinion(player: Player, board: Board, word: int = 0) -> Opinion:
     except PlayerError:  # one that only chooses
         values = {}
     if values and type(player).choose_many is Player.choose_many:
-        choice = _pick(player, values, word)  # asked again, it would take as long once more
+        choice = _pick(player, values, word)  # asking again would repeat the whole search
     else:
         choice = player.choose(board, word)
     marks = _marks(player, values)
@@ -116,7 +116,7 @@ class Probed(Tabular):
     moves: Mapping[Direction, ProbedMove]
     opinions: Sequence[Opinion] = ()
     spawns: Sequence[tuple[Spawn, float | None]] | None = None
-    """What may spawn after the move that was asked about, with the value of each state."""
+    """The possible spawns after the move `after`, each with the value of its state."""
 
     @property
     def best(self) -> tuple[Direction, ...]:
@@ -124,7 +124,7 @@ class Probed(Tabular):
         return tuple(d for d, move in self.moves.items() if move.exact and move.exact.optimal)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `lab2048 probe --json` prints; null is for the illegal and the unsolved."""
+        """Return what `lab2048 probe --json` prints; figures that do not exist are null."""
         found: dict[str, Any] = {
             "board": str(self.board),
             "rules": {"rows": self.rules.rows, "cols": self.rules.cols, "p4": self.rules.p4},
@@ -141,7 +141,7 @@ class Probed(Tabular):
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per move; None for what is not legal, or not solved."""
+        """Return one row per move; None for figures of illegal moves and unsolved boards."""
         return [
             {
                 "move": str(direction),
@@ -169,7 +169,7 @@ def probe(
     after: str | None = None,
     players: Sequence[str | Player] = (),
 ) -> Probed:
-    """Return what every move does to a position, and what it is exactly worth if that is solved.
+    """Return what every move does to a position, and its exact value if the board is solved.
 
     `table` is a `Table`, the name of one, True for that of the board if it is solved or small,
     False for none. `after` is a move whose spawns are wanted; `players` are asked for their
@@ -192,8 +192,8 @@ def position_table(
 ) -> Table | None:
     """Return the table to look positions up in; None if the board is not solved.
 
-    It is the one that is named, which has to agree with what is `asked` for (objective, p4 and
-    gamma that are not None), or else that of the board and what is asked for.
+    It is the one with this name, which must agree with the facts in `asked` (objective, p4 and
+    gamma that are not None), or else that of the board with these facts.
     """
     from lab2048.solver.tables import table_for
 
@@ -204,7 +204,7 @@ def position_table(
 def answering_position(
     rules: Rules, table: TableLike, asked: Mapping[str, Any]
 ) -> AbstractContextManager[Table | None]:
-    """The table that answers for a position (`table_answering`), as far as facts are asked for."""
+    """The table that answers for a position (`table_answering`), with the facts in `asked`."""
     from lab2048.solver.tables import table_answering
 
     problem, agree = _asked_for(rules, asked)
@@ -212,7 +212,7 @@ def answering_position(
 
 
 def _asked_for(rules: Rules, asked: Mapping[str, Any]) -> tuple[Problem | Rules, list[str]]:
-    """The problem of a position, if it can be solved, and in what a table has to agree with it."""
+    """The problem of a position (its rules if it is too large), and the facts that must agree."""
     from lab2048.solver.problem import MAX_CELLS, Problem
 
     given = {key: value for key, value in asked.items() if value is not None}
@@ -227,7 +227,7 @@ def probed(
     after: str | None = None,
     opinions: Sequence[Opinion] = (),
 ) -> Probed:
-    """Return what is known about a position by a table that is open."""
+    """Return a position with what an open table, if there is one, knows about it."""
     values = table.moves(board) if table else {}
     return Probed(
         board,
@@ -282,7 +282,7 @@ def _spawn_json(spawn: Spawn, value: float | None) -> dict[str, Any]:
 
 
 def opinion_json(opinion: Opinion) -> dict[str, Any]:
-    """What a player thinks, with null for what is illegal, or minus infinity."""
+    """An opinion as plain values; illegal moves and infinite values are null."""
     return {
         "meaning": opinion.meaning,
         "points": opinion.points,

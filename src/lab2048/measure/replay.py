@@ -1,4 +1,4 @@
-"""Games of a file played again, to see that they are as they are written."""
+"""Replay the games of a file, to verify what it says about them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lab2048.tabular import Tabular
 
 
 class Replayed(Tabular, Sequence[Record]):
-    """The games of a file, every one of them by the rules and with the score that it claims.
+    """The verified games of a file: each follows the rules and has the score that it claims.
 
     >>> from lab2048 import Game, Rules
     >>> Replayed([Record.of(Game(Rules(2, 2), seed=1), "me")]).rows()[0]["player"]
@@ -56,10 +56,10 @@ class Replayed(Tabular, Sequence[Record]):
 
 
 def replay(path: Path | str, progress: Callable[[int], object] = lambda games: None) -> Replayed:
-    """Play the games of a file again. Return them, or raise a `ValueError` that names the first
-    one that breaks a rule or does not end as it claims.
+    """Replay the games of a file, and return them.
 
-    `progress` is called with the number of games that were replayed.
+    A `ValueError` names the first game that breaks a rule or does not end as it claims. `progress`
+    is called with the number of games replayed.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory

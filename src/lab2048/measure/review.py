@@ -1,4 +1,4 @@
-"""A game gone through move by move: what each was worth, against a table or a stronger player."""
+"""Review a game move by move: what each was worth, judged by a table or a stronger player."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from lab2048.tabular import Tabular
 
 WORST = 5
 AT_ONCE = 1 << 20
-"""Moves that are judged at a time."""
+"""Moves judged per batch."""
 
 
 class Step(NamedTuple):
@@ -56,7 +56,7 @@ class Step(NamedTuple):
     gap: float
     """Best less worst of the legal moves."""
     loss: float | None
-    """All regret so far, this move's included; None if the judge is not exact."""
+    """Total regret so far, including this move; None if the judge is not exact."""
     mark: str
     """How good the move was: see `lab2048.measure.marks`."""
 
@@ -67,7 +67,7 @@ class Step(NamedTuple):
 
 
 def usual_judge(rules: Rules) -> str:
-    """Who judges games on a board that is not solved: a strong network, where there is one."""
+    """The judge of games on an unsolved board: a strong network, where one is shipped."""
     return "ntuple:depth=3" if shipped("ntuple", rules.name).exists() else "expectimax"
 
 
@@ -88,7 +88,7 @@ class Steps(Tabular, Sequence[Step]):
         return self._steps[which]
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return every move with all that is known about it."""
+        """Return every move with all its figures."""
         return [step.as_json() for step in self]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -106,7 +106,7 @@ class Steps(Tabular, Sequence[Step]):
         ]
 
     def _repr_html_(self) -> str:
-        """Return one picture per move, with what was made and what was better."""
+        """Return one picture per move, with the move made and a better one."""
         cards = [
             f'<div style="margin:0 1em 1em 0">{step.board._repr_svg_()}'
             f"<p>move {step.number}: {step.move}, {step.mark}; better {step.best}</p></div>"
@@ -117,7 +117,7 @@ class Steps(Tabular, Sequence[Step]):
 
 @dataclass(frozen=True)
 class Review(Tabular):
-    """A game that was gone through move by move, and by whom.
+    """A game reviewed move by move, and its judge.
 
     >>> from lab2048 import Game, Rules
     >>> game = Game(Rules(2, 2), seed=2)
@@ -131,9 +131,9 @@ class Review(Tabular):
     exact: bool
     """Whether regrets are exact, so that their sum is what the game lost."""
     unit: str
-    """What is lost: points, or a chance."""
+    """The unit of losses: points, or a chance."""
     caveat: str
-    """What the marks of this judge do not say; empty if they are exact."""
+    """The limits of the marks of this judge, in words; empty if they are exact."""
     steps: Sequence[Step]
 
     def worst(self, count: int = WORST) -> Steps:
@@ -173,7 +173,7 @@ class Review(Tabular):
         return facts
 
     def lost(self, step: Step) -> str:
-        """What a move gave away, or about which share of the value if the judge is not exact."""
+        """What a move gave away; a share of the value, for mistakes, if the judge is not exact."""
         if self.exact:
             return f"lost {number(step.regret)} {self.unit}"
         share = step.regret / max(step.value, 1.0)
@@ -192,7 +192,7 @@ def review(
 ) -> Review:
     """Go through a game and judge every move.
 
-    The game is a record, or one of a file: the one with the number `game`, counted from 1. The
+    `source` is a record, or a file of games, of which `game` is the number, counted from 1. The
     judge is a `Table`, a player or its spec; None is the table of the board if it is solved or
     small, else the package's strong player.
 
@@ -229,7 +229,7 @@ def judge_of(
         if judge is None and table is not None and (begun is None or begun in table):
             yield table
             return
-        # the board is not solved, or no game by the rules comes to where this one began
+        # the board is not solved, or the game starts where no game by the rules comes
         yield player(judge or usual_judge(record.rules), record.rules)
 
 
@@ -243,7 +243,7 @@ def reviewed(record: Record, judge: Table | Player) -> Review:
 
 
 def review_steps(record: Record, judge: Table | Player, size: int = 1) -> Iterator[Step]:
-    """The moves of a game one after the other; `size` of them are judged at a time."""
+    """Yield the moves of a game in order, judged in batches of `size`."""
     turns = list(record.turns())
     loss = 0.0
     exact = error_of(judge) == 0
@@ -265,19 +265,19 @@ def _values(turns: Sequence[Turn], judge: Table | Player) -> Floats:
     if isinstance(judge, Player):
         values = judge.values_many(packed, np.zeros_like(packed))
         if np.isinf(values).any():
-            raise ValueError(f"{judge.spec} cannot judge: it gives moves minus infinity")
+            raise ValueError(f"{judge.spec} cannot judge: it gives some moves minus infinity")
         return settle(values, judge)
     q = judge.probe_many(packed).q
     assert q is not None
     missing = np.isnan(q).all(axis=1)
     if missing.any():
         board = boards[int(missing.argmax())]
-        raise RecordError(f"{board} is not in the table: no game by its rules comes there")
+        raise RecordError(f"{board} is not in the table: no game by its rules reaches it")
     return settle(q, judge)
 
 
 def summary(steps: Sequence[Step]) -> dict[str, Any]:
-    """The figures of a game that was reviewed.
+    """The figures of a reviewed game.
 
     `loss` is the expected score that all moves together gave away; only an exact judge knows it.
     `marks` says how many moves have each mark, `agreement` is the share of those marked best.
@@ -309,6 +309,6 @@ def summary(steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def worst(steps: Sequence[Step], count: int = WORST) -> list[Step]:
-    """The largest mistakes, largest first; of a judge that cannot grade, what it likes least."""
+    """The moves with the largest regret of those not marked best, largest first."""
     mistakes = [step for step in steps if step.mark != BEST]
     return sorted(mistakes, key=lambda step: -step.regret)[:count]

@@ -1,4 +1,4 @@
-"""Pictures of the curves of trainings."""
+"""Plots of training curves."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ SCORES = {
     "judged": "mean score by judged games",
     "": "mean score of the last block",
 }
-"""What is at the axis of scores, by what was measured."""
+"""The label of the score axis, by what was measured."""
 
 
 def plot_runs(runs: TrainedRuns, path: Path) -> None:
-    """Draw the curve of one or several trainings into a file, as suits their learner."""
+    """Draw the curves of training runs into a file, with the plot of their learner."""
     PLOTS[find_learner(runs[0].kind).plot](runs, path)
 
 
 def plot_scores(runs: TrainedRuns, path: Path) -> None:
-    """Draw the curve of trainings of one kind: the mean of the runs, with its interval."""
+    """Draw the curve of training runs of one kind: their mean, with its interval."""
     first = runs[0]
     label = getattr(first.settings, "method", first.kind)
     logs = [run.log for run in runs]
@@ -41,7 +41,7 @@ def plot_scores(runs: TrainedRuns, path: Path) -> None:
 
 @contextmanager
 def picture(path: Path, panels: int = 1) -> Iterator[list[Any]]:
-    """Axes side by side to draw into; the file is written when that is done."""
+    """Axes side by side to draw into; the file is written when the block ends."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
@@ -63,7 +63,7 @@ def picture(path: Path, panels: int = 1) -> Iterator[list[Any]]:
 
 
 def draw_perfect(axes: Any, perfect: float | None) -> None:
-    """A line for what perfect play is worth, if that is known; scores begin at 0."""
+    """Draw a line at the value of perfect play, if it is known; start scores at 0."""
     from matplotlib.ticker import FuncFormatter
 
     if perfect is not None:
@@ -104,7 +104,7 @@ def plot_curves(
 
 
 def draw_band(axes: Any, xs: ArrayLike, low: ArrayLike, high: ArrayLike, number: int) -> None:
-    """The interval of a line, in its colour."""
+    """Draw the interval of a line, in its colour."""
     from lab2048.game.colours import line_style
 
     color = line_style(number)["color"]
@@ -112,7 +112,7 @@ def draw_band(axes: Any, xs: ArrayLike, low: ArrayLike, high: ArrayLike, number:
 
 
 def plot_epochs(networks: Mapping[str, Sequence[Record]], path: Path) -> None:
-    """Draw loss and accuracy of networks by epoch, and what tests say if there are any."""
+    """Draw loss and accuracy of networks by epoch, also on test data where recorded."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     from lab2048.game.colours import line_style
@@ -166,4 +166,4 @@ PLOTS: dict[str, Callable[[TrainedRuns, Path], None]] = {
         {run.name: run.log for run in runs}, path, runs[0].perfect
     ),
 }
-"""What draws the curve of a learner, by what its entry in the registry says."""
+"""The function that draws a learner's curve, by `plot` of its entry in the registry."""

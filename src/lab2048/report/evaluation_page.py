@@ -1,4 +1,4 @@
-"""Results as a page: one HTML file with its pictures inside, that needs no network."""
+"""The page of evaluation results: one self-contained HTML file with its pictures."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def write_report(results: Sequence[Result], path: Path, arguments: Sequence[str]
 
 
 def page_facts(title: str, arguments: Sequence[str]) -> dict[str, str]:
-    """What a page says about itself; the arguments are those of the command that made it."""
+    """Title and footer of a page; the arguments are those of the command that made it."""
     made = f"Made by lab2048 {lab2048.__version__} on {datetime.now():%Y-%m-%d}"
     if arguments:
         command = html.escape(shlex.join(["lab2048", *arguments]))
@@ -95,7 +95,7 @@ def page_facts(title: str, arguments: Sequence[str]) -> dict[str, str]:
 
 
 def write_plots(results: Sequence[Result], folder: Path) -> list[Path]:
-    """Save every picture as a vector file; where they are."""
+    """Save every picture as a vector file. Return the paths."""
     paths = []
     for board, group in by_board(results):
         for title, _, figure in figures(group):
@@ -116,9 +116,9 @@ def by_board(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
 
 
 def _table(group: Sequence[Result], footnote: str) -> str:
-    """The figures of all players, and what is to be said about them.
+    """The figures of all players as a table, and a footnote.
 
-    What matters most comes first; where a page is narrow, the rest of a row has lines of its own.
+    The main columns come first; on a narrow page, the rest of a row has lines of its own.
     """
     optimal = any(each["optimal"] for each in group)
     head = ["player", "mean score", *["loss per game", "agrees"] * optimal]
@@ -160,7 +160,7 @@ def _row(each: Result, optimal: bool) -> list[str]:
 
 
 def _spec(player: str) -> str:
-    """The name of a player, which may go on in the next line after a colon or a comma."""
+    """The name of a player, which may wrap after a colon or a comma."""
     shown = html.escape(player).replace(":", ":<wbr>").replace(",", ",<wbr>")
     return f"<code>{shown}</code>"
 
@@ -189,7 +189,7 @@ def _note(group: Sequence[Result]) -> str:
         )
         words.append(f"{WHY_LOSSES_EXCEED}.")
     if any(each["exact"] for each in group):
-        words.append("What is exact is computed from the player's choices, without any game.")
+        words.append("Exact figures are computed from the player's choices, without any game.")
     if any(each["timed"] for each in group):
         words.append("Players with a time limit play other games on other machines.")
     return " ".join(words)
@@ -224,16 +224,16 @@ def figures(group: Sequence[Result]) -> Iterator[tuple[str, str, Figure]]:
         yield "reach", "How many games made each tile.", _reach(group)
         judged = [each for each in group if each["optimal"]]
         if judged:
-            caption = "Expected loss a move where the best and the worst move differ by d(s)."
+            caption = "Expected loss per move where the best and the worst move differ by d(s)."
             yield "loss-by-gap", caption, _by_gap(judged, "regret_per_move")
             caption = "How often the move is optimal, by d(s); where all moves are alike it is."
             yield "agreement-by-gap", caption, _by_gap(judged, "agreement")
-            caption = "Expected loss a move in the course of a game: age is the sum of the tiles."
+            caption = "Expected loss per move in the course of a game: age is the sum of the tiles."
             yield "loss-by-age", caption, _by_age(judged)
 
 
 def _styles(group: Sequence[Result]) -> Iterator[tuple[Result, dict[str, Any]]]:
-    """Each player with a colour and a mark of its own."""
+    """Each player with its label, colour and line style."""
     for number, each in enumerate(group):
         yield each, {**line_style(number), "label": each["player"]}
 
@@ -309,7 +309,7 @@ def _by_gap(group: Sequence[Result], what: str) -> Figure:
 
 
 def _by_age(group: Sequence[Result]) -> Figure:
-    """Loss a move in the course of a game."""
+    """Loss per move in the course of a game."""
     figure = Figure(figsize=(WIDTH, 4.2))
     axes = figure.subplots()
     for each, look in _styles(group):
@@ -325,8 +325,8 @@ def _by_age(group: Sequence[Result]) -> Figure:
 
 
 def _loss_axis(axes: Axes) -> None:
-    """Losses upwards, from none over small to large."""
-    axes.set_ylabel("loss a move (score)")
+    """Scale the axis of losses: linear near 0, then logarithmic."""
+    axes.set_ylabel("loss per move (score)")
     axes.set_yscale("symlog", linthresh=0.1)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(FuncFormatter(_plain))
@@ -353,7 +353,7 @@ def _plain(number: float, _: int) -> str:
 
 
 def svg(figure: Figure) -> str:
-    """A picture as an element of a page."""
+    """A picture as an SVG element of a page."""
     out = io.StringIO()
     with mpl.rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": "lab2048"}):
         figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})

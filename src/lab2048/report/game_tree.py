@@ -12,16 +12,16 @@ from lab2048.solver.table import Table
 from lab2048.solver.table_files import TableError
 
 MOST_STATES = 1000
-"""A drawing of more would be no use to anybody."""
+"""Maximum number of states; a larger drawing would be unreadable."""
 STEP, ROW, CELL, MARGIN = 132, 66, 20, 40
 START, TERMINAL, OTHER = "#e69f00", "#0072b2", "#d9d2c9"
 
 Node = tuple[Board, bool]
-"""A board, and whether it is a state (or an afterstate)."""
+"""A board, and whether it is a state (else an afterstate)."""
 
 
 def draw_tree(table: Table) -> str:
-    """An SVG of all canonical states and afterstates, one column an age, and what joins them.
+    """An SVG of all canonical states and afterstates, one column per age, and the edges between.
 
     Starts have an orange frame, terminals a blue one; afterstates are the small boards. Optimal
     moves are drawn in bold.
@@ -42,7 +42,7 @@ def draw_tree(table: Table) -> str:
 
 
 def _edges(table: Table, states: list[Board]) -> dict[tuple[Node, Node], bool]:
-    """From which node to which one comes, and whether by an optimal move."""
+    """The edges from node to node, and whether each is an optimal move."""
     edges: dict[tuple[Node, Node], bool] = {}
     for state in states:
         for direction, move in table.moves(state).items():
@@ -58,7 +58,7 @@ def _edges(table: Table, states: list[Board]) -> dict[tuple[Node, Node], bool]:
 def _places(
     edges: dict[tuple[Node, Node], bool], states: list[Board]
 ) -> dict[Node, tuple[float, float]]:
-    """Where each node is drawn: columns by age, in each the order of what leads there."""
+    """Where each node is drawn: columns by age, each in the order of its predecessors."""
     columns: dict[float, list[Node]] = defaultdict(list)
     nodes = dict.fromkeys([*((state, True) for state in states), *(n for e in edges for n in e)])
     for board, is_state in nodes:

@@ -1,4 +1,4 @@
-"""The page about a game that was reviewed: step through its moves, its graph, its mistakes."""
+"""The page of a reviewed game: a stepper through its moves, its graph, its mistakes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STYLES = """<style>
 .cards .board { font-size: .6rem; }
 .cards .board td { width: 1.9rem; height: 1.9rem; border-width: 2px; }
 """
-# The numbers of a step are those of `_data`; text is only ever set as text.
+# The fields of a step are those of `_data`; text is only set as `textContent`, never as HTML.
 SCRIPT = """
 const game = JSON.parse(document.getElementById("game").textContent);
 const $ = (id) => document.getElementById(id);
@@ -109,7 +109,7 @@ def _styles() -> str:
 
 
 def _data(review: Review) -> dict[str, object]:
-    """What the page steps through: each board, what is said of the move, and if it is a mistake."""
+    """What the page steps through: each board, its move in words, and whether it is a mistake."""
     steps = [
         (step.board.hex, _said(step, review), int(is_mistake(step.mark))) for step in review.steps
     ]
@@ -125,7 +125,7 @@ def _said(step: Step, review: Review) -> str:
 
 
 def _card(step: Step, review: Review) -> str:
-    """A mistake to go to."""
+    """A mistake, as a button that leads to it."""
     said = html.escape(_said(step, review))
     return (
         f'<li><button data-move="{step.number}">{_board(step.board)}'

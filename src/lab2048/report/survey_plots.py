@@ -1,4 +1,4 @@
-"""Surveys as pictures."""
+"""Plots of surveys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lab2048.solver.objective import discount_text
 from lab2048.solver.survey import Survey
 
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#7f7f7f"
-"""Colours that are told apart with any eyes."""
+"""Colours that colour-blind readers can tell apart."""
 STYLE: dict[Any, Any] = {
     "axes.grid": True,
     "axes.spines.right": False,
@@ -30,7 +30,7 @@ STYLE: dict[Any, Any] = {
 
 
 def plot_survey(survey: Survey, folder: Path) -> list[Path]:
-    """Save the pictures of a survey; where they are."""
+    """Save the pictures of a survey. Return the paths."""
     title = _title(survey.problem)
     with mpl.rc_context(STYLE):
         return [
@@ -41,7 +41,7 @@ def plot_survey(survey: Survey, folder: Path) -> list[Path]:
 
 
 def plot_sweep(rows: Sequence[dict[str, Any]], title: str, path: Path) -> Path:
-    """Save the picture of how things depend on p4."""
+    """Save the picture of scores and tiles by p4. Return its path."""
     p4 = [row["p4"] for row in rows]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.5, 7))
@@ -68,7 +68,7 @@ def plot_sweep(rows: Sequence[dict[str, Any]], title: str, path: Path) -> Path:
 
 
 def _title(problem: dict[str, Any]) -> str:
-    """What a picture is about."""
+    """The title of a picture."""
     words = [problem["board"], f"p4 = {problem['p4']:g}"]
     return ", ".join(words + discount_text(problem["gamma"], "gamma = {:g}"))
 
@@ -85,7 +85,7 @@ def _thousands(number: float, _: int) -> str:
 
 
 def _line(axes: Axes, x: Sequence[int], y: Sequence[float | None], **style: Any) -> None:
-    """A line with gaps where there is no number."""
+    """Draw a line with gaps where there is no number."""
     axes.plot(x, [np.nan if number is None else number for number in y], **style)
 
 
@@ -151,7 +151,7 @@ def _tiles(survey: Survey, title: str) -> Figure:
     axes.bar(places + 0.2, final, 0.4, color=ORANGE, label="largest at the end")
     bars = zip([*places - 0.2, *places + 0.2], reach + final, strict=True)
     for place, chance in bars:
-        if chance >= 0.00005:  # less would be a row of noughts
+        if chance >= 0.00005:  # smaller labels would be mostly zeros
             axes.annotate(
                 f"{100 * chance:.3g}", (place, chance), ha="center", va="bottom", fontsize=8
             )

@@ -36,9 +36,9 @@ SMALL = (
     "ntuple",
     "optimal",
 )
-"""Who plays on 3x3."""
+"""The players on 3x3."""
 EXACT = ("greedy", "corner")
-"""Of these the exact mean score is told as well; it takes a few seconds each."""
+"""Those whose exact mean score is computed as well; it takes a few seconds each."""
 LARGE = (
     "random",
     "greedy",
@@ -48,10 +48,10 @@ LARGE = (
     "ntuple",
     "ntuple:depth=2",
 )
-"""Who plays on 4x4."""
+"""The players on 4x4."""
 
 Measure = Callable[..., Evaluation]
-"""Plays and measures: entrants, games and seed, and the keywords of `evaluate`."""
+"""Evaluates: takes entrants, games and seed, and the keywords of `evaluate`."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Tour(Tabular, Sequence[Evaluation]):
 
 
 def _evaluated(entrants: Sequence[Player], games: int, seed: int, **more: Any) -> Evaluation:
-    """An evaluation that says nothing meanwhile."""
+    """An evaluation that shows no progress."""
     return evaluate(entrants, games=games, seed=seed, resumable=True, **more)
 
 
@@ -104,10 +104,10 @@ def tour(  # noqa: PLR0913 -- all but the first are keywords
     """Solve 3x3, rank players against perfect play, play on 4x4, and write it all on a page.
 
     It takes some minutes the first time. There are `games` per player on 3x3 and a tenth of that on
-    4x4. The page is `tour.html` in the data folder, where it is replaced, or `path`. A tour that
-    was interrupted goes on with the same call. `on_result` is called with each evaluation when it
-    is there; `make`, `measure` and `waiting` replace how the table is made, how the players are
-    measured, and what is done while they are compiled, for those who show progress.
+    4x4. The page is `path`, which is replaced only with `force`, or else `tour.html` in the data
+    folder, which always is. The same call resumes an interrupted tour. `on_result` is called with
+    each evaluation when it is done. To show progress, `make` and `measure` replace how the table is
+    made and how players are measured, and `waiting` is the context in which compilation is awaited.
 
     >>> import lab2048
     >>> lab2048.tour("tour.html", games=100)[0]["expectimax:depth=2"].agreement  # doctest: +SKIP
@@ -115,7 +115,7 @@ def tour(  # noqa: PLR0913 -- all but the first are keywords
     """
     checked_seed(seed)
     page = home() / "tour.html" if path is None else Path(path)
-    force = force or path is None  # the usual page is the last tour's
+    force = force or path is None  # the default page is that of the last tour
     check_target(page, force=force)
     found = []
     with compiling() as ahead:
@@ -143,8 +143,8 @@ def tour(  # noqa: PLR0913 -- all but the first are keywords
 def compiling() -> Iterator[IO[str]]:
     """Compile what the players need in another process, while this one solves.
 
-    What comes out is a line for each board that is ready, or nothing if the process fails: then
-    this one compiles for itself.
+    Its output has a line for each board that is ready, or nothing if it fails: then this process
+    compiles for itself.
     """
     code = f"from {__name__} import compile_ahead; compile_ahead()"
     ahead = subprocess.Popen(
@@ -163,7 +163,7 @@ def compiling() -> Iterator[IO[str]]:
 
 
 def compile_ahead() -> None:
-    """Compile what the players of the tour need, and say so after each board."""
+    """Compile what the players of the tour need, and print a line after each board."""
     for rules, specs in ((Rules(3, 3), SMALL), (Rules(4, 4), LARGE)):
         for spec in specs:
             if spec != "optimal":  # it needs the table, which is being made

@@ -29,11 +29,11 @@ def write_report(
     force: bool = False,
     command: Sequence[str] = (),
 ) -> Path:
-    """Write a result as one HTML page with its pictures inside, which needs no network.
+    """Write a result as one self-contained HTML page with its pictures inside.
 
-    It is an evaluation, several of different boards, or a review: then the page steps through the
-    game. `command` is the command line that the page says it was made with. A file that exists is a
-    `FileExistsError`, unless `force` says to replace it.
+    The result is an evaluation, several of different boards, or a review: then the page steps
+    through the game. `command` is the command line that the page names as its origin. An existing
+    file is a `FileExistsError`, unless `force` says to replace it.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -64,8 +64,8 @@ def write_plots(
 ) -> list[Path]:
     """Draw the pictures of a result. Return their files.
 
-    Those of evaluations and surveys go into the folder `path`. The curve of trainings is one
-    picture, the file `path`: .svg, .png or .pdf. Files that exist are a `FileExistsError`, unless
+    Those of evaluations and surveys go into the folder `path`. The curve of training runs is one
+    picture, the file `path`: .svg, .png or .pdf. Existing files are a `FileExistsError`, unless
     `force` says to replace them.
 
     >>> from tempfile import TemporaryDirectory
@@ -106,7 +106,7 @@ def evaluation_plots(rules: Rules) -> list[str]:
 
 
 def check_picture(path: Path) -> None:
-    """Raise a `ValueError` unless a file is named as a picture."""
+    """Raise a `ValueError` unless the name of a file is that of a picture."""
     if path.suffix not in PICTURES:
         raise ValueError(f"a picture is .svg, .png or .pdf, not {path.name[:40]!r}")
 
@@ -117,8 +117,8 @@ def write_tree(
     """Draw all states of a very small board, such as 2x2, into an SVG file.
 
     The table of a board or a problem is made if it is missing. Starts have an orange frame,
-    terminals a blue one; afterstates are the small boards. Optimal moves are drawn in bold. A file
-    that exists is a `FileExistsError`, unless `force` says to replace it.
+    terminals a blue one; afterstates are the small boards. Optimal moves are drawn in bold. An
+    existing file is a `FileExistsError`, unless `force` says to replace it.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory

@@ -27,7 +27,7 @@ def percent(chance: float) -> str:
 def size(count: int) -> str:
     """A number of bytes, with a fitting unit."""
     amount = float(count)
-    for unit in ("bytes", "kB", "MB", "GB"):
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if amount < 1000:
             return (
                 f"{amount:.0f} {unit}"
@@ -35,7 +35,7 @@ def size(count: int) -> str:
                 else f"{amount:.3g} {unit}"
             )
         amount /= 1000
-    return f"{amount:,.3g} TB"
+    return f"{amount:,.0f} PB"
 
 
 def duration(seconds: float) -> str:

@@ -91,7 +91,7 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         with naming(path):
             yield temporary
-            with temporary.open("rb") as file:
+            with temporary.open("rb+") as file:  # Windows syncs nothing that is open to read
                 os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException as error:

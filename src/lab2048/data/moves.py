@@ -41,6 +41,7 @@ from lab2048.data.parquet import (
 )
 from lab2048.engine.arrays import ranks_of
 from lab2048.game import MAX_PACKED_RANK, Game, Rules
+from lab2048.game.notation import short, whole
 from lab2048.game.record import arrow
 from lab2048.home import check_target, replacing
 from lab2048.measure.arena import Play, play_games, retrace
@@ -232,6 +233,7 @@ def make_moves(
     With `first`, only this many moves of each game count. The number of games per round depends on
     how long those before were. `play` is that of `arena.play_match`.
     """
+    check_first(first)
     left, done, made = size, 0, 0
     while left > 0:
         games = math.ceil(min(left, ROUND) * done / made) if done else FIRST
@@ -249,6 +251,12 @@ def make_moves(
             if left > 0:
                 yield Moves(moves.boards[:most], moves.moves[:most], moves.cells[:most])
             left -= len(moves.boards[:first])
+
+
+def check_first(first: object) -> None:
+    """Raise a `ValueError` unless `first`, the moves to take of each game, is at least 1 or None."""
+    if first is not None and (whole(first) or 0) < 1:
+        raise ValueError(f"`first` is a whole number of at least 1, not {short(first)}")
 
 
 def write_moves(path: Path, parts: Iterable[Moves], rules: Rules, facts: dict[str, Any]) -> int:

@@ -12,6 +12,10 @@ from numba.core.caching import FunctionCache
 from numba.extending import is_jitted
 
 
+CONSTANTS = bool | int | float | str | np.generic | np.ndarray
+"""What a kernel may close over besides kernels."""
+
+
 class KernelError(TypeError):
     """A kernel that does not compile, or closes over something that kernels cannot use."""
 
@@ -29,7 +33,7 @@ def identity_of(function: Callable[..., Any]) -> str:
     """
     digest = hashlib.sha256(f"{function.__module__}.{function.__qualname__}".encode())
     digest.update(_code_text(function.__code__).encode())
-    for name, value in _given(function):
+    for name, value in given(function):
         digest.update(f"\0{name}={_described(value, name, function)}".encode())
     return digest.hexdigest()
 
@@ -51,7 +55,7 @@ def _constant_text(constant: object) -> str:
     return repr(constant)
 
 
-def _given(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+def given(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """The names and values that a function closes over, except itself."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         if name != function.__name__:
@@ -59,23 +63,28 @@ def _given(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _described(value: Any, name: str, function: Callable[..., Any]) -> str:
-    """A constant or a kernel as unambiguous text; a `KernelError` if it is neither."""
+    """A text that tells a constant, or a kernel, from all others."""
     if is_jitted(value):
         signatures = [] if value._can_compile else value.nopython_signatures  # a fragment has none
         return f"{identity_of(value.py_func)} {signatures} {sorted(value.targetoptions.items())}"
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
-    if isinstance(value, bool | int | float | str | np.generic):
+    if isinstance(value, CONSTANTS):
         return f"{type(value).__name__} {value!r}"
-    what = f"{name}, a {type(value).__name__}"
-    raise KernelError(f"{name_of(function)} is given {what}: neither a constant nor a kernel")
+    raise not_usable(function, name, value)
+
+
+def not_usable(function: Callable[..., Any], name: str, value: object) -> KernelError:
+    """The error for what a kernel closes over and cannot use."""
+    what = f"{name_of(function)} is given {name}, a {type(value).__name__}"
+    return KernelError(f"{what}: neither a constant nor a kernel")
 
 
 def all_kept(function: Callable[..., Any]) -> bool:
     """Whether all kernels that a function closes over are cached; only then can it be cached."""
     return all(
         all_kept(each.py_func) if each._can_compile else isinstance(each._cache, KernelCache)
-        for _, each in _given(function)
+        for _, each in given(function)
         if is_jitted(each)
     )
 

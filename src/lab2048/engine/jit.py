@@ -18,6 +18,7 @@ import hashlib
 import inspect
 import json
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -34,7 +35,16 @@ from numba.core import config, event, typeinfer
 from numba.core.errors import NumbaError
 from numba.extending import is_jitted
 
-from lab2048.engine.closures import KernelCache, KernelError, all_kept, identity_of, name_of
+from lab2048.engine.closures import (
+    CONSTANTS,
+    KernelCache,
+    KernelError,
+    all_kept,
+    given,
+    identity_of,
+    name_of,
+    not_usable,
+)
 from lab2048.home import home, locked, say, say_briefly, temporary_folder, write_atomically
 
 P = ParamSpec("P")
@@ -48,11 +58,11 @@ IN_PYTHON = bool(config.DISABLE_JIT)
 
 PACKAGES_WITH_KERNELS = ("game", "engine", "players", "solver", "measure", "data", "learn")
 """Packages with kernels, or constants of kernels; a change elsewhere leaves the cache valid."""
-CONSTANTS = bool | int | float | str | np.generic | np.ndarray
-"""What a kernel may close over besides kernels."""
 _KERNEL = "lab2048_kernel"
 """The attribute that marks a kernel in plain Python."""
 _KEPT_FOLDERS = 3
+_HASH = re.compile(r"[0-9a-f]{16}")
+"""The names of folders of kernels (`kernel_digest`)."""
 _one_at_a_time = threading.RLock()
 
 
@@ -130,13 +140,9 @@ def _compiled(
 
 def _check_closure(function: Callable[..., Any]) -> None:
     """Raise a `KernelError` if a function closes over anything but constants and kernels."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        if name == function.__name__:  # it calls itself
-            continue
-        value = cell.cell_contents
+    for name, value in given(function):
         if not (isinstance(value, CONSTANTS) or _is_kernel(value)):
-            what = f"{name_of(function)} is given {name}, a {type(value).__name__}"
-            raise KernelError(f"{what}: neither a constant nor a kernel")
+            raise not_usable(function, name, value)
 
 
 def _is_kernel(value: Any) -> bool:
@@ -233,7 +239,7 @@ def cache_folder() -> Path:
         return _copy(folder)
     _remove_damaged(folder)
     with suppress(OSError):  # another process may be removing the same folders
-        others = [path for path in folder.parent.iterdir() if path != folder]
+        others = [path for path in _folders_of_kernels(folder.parent) if path != folder]
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for old in others[_KEPT_FOLDERS - 1 :]:
             shutil.rmtree(old, ignore_errors=True)
@@ -284,8 +290,13 @@ def _make_private(folder: Path) -> None:
     folder.chmod(0o700)
     if not _is_private(folder):
         raise PermissionError(errno.EPERM, f"{folder} is open to other users")
-    for each in folder.iterdir():
+    for each in folder.iterdir() if _HASH.fullmatch(folder.name) else _folders_of_kernels(folder):
         _discard(each)
+
+
+def _folders_of_kernels(parent: Path) -> list[Path]:
+    """The folders of kernels among whatever else is there, which may be of other origin."""
+    return [path for path in parent.iterdir() if _HASH.fullmatch(path.name)]
 
 
 def _copy(folder: Path) -> Path:
@@ -352,6 +363,8 @@ def _remove_damaged(folder: Path) -> None:
         found = _checksum(path)
         if found is None or sealed.get(path.relative_to(folder).as_posix()) != found:
             _discard(path)
+            for noted in folder.glob(f"*{NOTE}"):  # there may be something to compile again
+                noted.unlink(missing_ok=True)
 
 
 def _discard(path: Path) -> None:

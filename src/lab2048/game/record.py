@@ -23,6 +23,8 @@ from lab2048.game.notation import DIGITS, short
 from lab2048.home import check_target, replacing, write_atomically
 
 FORMAT = 1
+LARGEST = (1 << 63) - 1
+"""The largest number that columns of games in Parquet hold."""
 
 
 class RecordError(ValueError):
@@ -115,6 +117,8 @@ class Record:
             raise RecordError("not a game: the seed is not a whole number")
         if min(numbers) < 0:
             raise RecordError("not a game: a number is negative")
+        if max(index, score, max_tile) > LARGEST or (seed or 0) >= 1 << 64:
+            raise RecordError("not a game: a number is too large")
         return cls(rules, player, seed, index, score, max_tile, moves, spawns, start)
 
     def turns(self) -> Iterator[Turn]:

@@ -88,7 +88,7 @@ def by_games(player: Player, table: Table, threads: int | None = None) -> dict[s
     """
     playing = play_games(player, iter(range(GAMES)), 0, threads)
     games = sorted(playing, key=lambda game: game.index)
-    judged = judge(games, 0, table)
+    judged = judge(games, 0, table, threads)
     lost = np.bincount(judged.game, judged.regret, len(games))
     best = perfect_value(table)
     low, high = mean_interval(lost) or (0.0, 0.0)

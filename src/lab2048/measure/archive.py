@@ -93,7 +93,7 @@ def survey_file(name: str) -> Path:
 def keep_survey(found: dict[str, Any], name: str, folder: Path | None = None) -> None:
     """Save a survey in `folder`, or in the usual one for the survey of a table."""
     path = survey_file(name) if folder is None else folder / "survey.json"
-    write_atomically(path, json.dumps(found) + "\n")
+    write_atomically(path, json.dumps(found, allow_nan=False) + "\n")
 
 
 def read_survey(name: str) -> dict[str, Any] | None:

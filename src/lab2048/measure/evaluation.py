@@ -144,14 +144,19 @@ class Evaluation(Tabular, Sequence[PlayerResult]):
             for each in self._results:
                 if _function_of(each.entrant) is function:
                     return each
+            raise self._missing(_name_of(which))
         spec = which.spec if isinstance(which, Player) else _name_of(which)
         with suppress(ValueError):  # the same player may be written in several ways
             spec = player(spec, self._results[0].entrant.rules).spec
         for each in self._results:
             if spec == each.player:
                 return each
+        raise self._missing(spec)
+
+    def _missing(self, name: str) -> KeyError:
+        """The error for a player that was not evaluated."""
         there = ", ".join(each.player for each in self._results)
-        raise KeyError(f"{spec} was not evaluated; there is {there}")
+        return KeyError(f"{name} was not evaluated; there is {there}")
 
     def compare(self, one: PlayerLike | int, other: PlayerLike | int) -> Difference:
         """Return by how much the first player's scores exceed the second's, on the same seeds."""

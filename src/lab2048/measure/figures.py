@@ -82,7 +82,7 @@ def measure(  # noqa: PLR0913
         "optimal": None,
     }
     if table is not None:
-        judged = judge(match.games, seed, table)
+        judged = judge(match.games, seed, table, threads)
         figures["optimal"] = against_table(judged, games, player.rules)
     return Measured(figures, match.games)
 
@@ -178,12 +178,14 @@ class Judged(NamedTuple):
     optimal: Flags
 
 
-def judge(games: Sequence[Played], seed: int, table: Table) -> Judged:
+def judge(
+    games: Sequence[Played], seed: int, table: Table, threads: int | None = None
+) -> Judged:
     """Look up every move of games in a table."""
     boards = [retrace(table.rules, seed, game).boards[:-1] for game in games]
     board = np.concatenate(boards)
     move = np.frombuffer(b"".join(game.moves for game in games), np.uint8).astype(np.int64)
-    q = table.probe_many(board).q
+    q = table.probe_many(board, threads=threads).q
     assert q is not None
     best, least = np.nanmax(q, axis=1), np.nanmin(q, axis=1)
     regret = best - q[np.arange(len(q)), move]

@@ -84,8 +84,8 @@ def replay(path: Path | str, progress: Callable[[int], object] = lambda games: N
 def read_game(path: Path | str, number: int = 1) -> Record:
     """Return one game of a file, counted from 1, after replaying it."""
     path = Path(path)
-    found = list(islice(read_records(path), number - 1, number))
-    if number < 1 or not found:
+    found = list(islice(read_records(path), number - 1, number)) if number >= 1 else []
+    if not found:
         raise ValueError(f"{path} has no game {number}")
     turns_of(found[0], path, number)
     return found[0]

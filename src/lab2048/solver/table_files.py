@@ -191,7 +191,8 @@ def sync(path: Path) -> None:
     """Sync a file, or a folder's list of files, to disk."""
     if sys.platform == "win32" and path.is_dir():
         return
-    handle = os.open(path, os.O_RDONLY)
+    # Windows syncs nothing that is open to read; folders cannot be opened to write
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(handle)
     finally:

@@ -1,15 +1,14 @@
-"""N-tuple networks: the value of a board is a sum of weights that its parts look up.
+"""N-tuple networks: the value of a board is a sum of weights looked up by parts of the board.
 
-A *tuple* is a few cells of the board. The tiles there, rank by rank, are the number of a weight in
-the tuple's own table, and so they are on every image of the board: symmetric boards share weights
+A *tuple* is a few cells of the board. The ranks in them are the index of a weight in the tuple's
+own table. Every tuple is looked up on all images of the board, so symmetric boards share weights
 and have the same value.
 
     V(s) = V0 + sum over images i of s, and over tuples t, of  W_t[ranks of i in the cells of t]
 
-V0 is what every board is worth before anything was learnt. A cell is a nibble of the number of a
-weight, so each table has 16 to the power of its cells, for tiles up to 32768. A larger tile has
-none: where one is on the board, players are shown a `Board.stand_in`, and in training two 32768s
-merge into one.
+V0 is the value of every board before training. Each cell is one nibble of the index, so the table
+of a tuple of n cells has 16^n weights, for tiles up to 32768. Larger tiles have no weights: players
+see a `Board.stand_in` of a board with one, and in training two 32768s merge into one.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from lab2048.formatting import nearest
 from lab2048.game import Rules
 
 Weights = Singles
-"""The weights of all tables, one after the other; in training each may have more beside it."""
+"""The weights of all tables, concatenated; in training more numbers may follow each weight."""
 
 LONGEST = 7
-"""The most cells of a tuple: a table of 8 would take 17 GB."""
+"""The largest number of cells of a tuple: a table of 8 would take 17 GB."""
 
 NETWORKS = {
     "4x4": {
@@ -49,7 +48,7 @@ NETWORKS = {
     "4x3": {"4x6": "012345 345678 013467 01369a"},
     "5x2": {"3x6": "012345 234567 024689"},
 }
-"""Networks with a name, by board; the first is the usual one."""
+"""Named networks by board; the first is the default."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Network:
 
     @classmethod
     def of(cls, text: str, rules: Rules) -> Network:
-        """A network by its name, or by its tuples: cells in hexadecimal, as in `0134 1245`."""
+        """Parse a network: its name, or its tuples as cells in hexadecimal, such as `0134 1245`."""
         named = named_networks(rules)
         if text in named:
             text = named[text]
@@ -86,28 +85,28 @@ class Network:
 
     @property
     def features(self) -> int:
-        """How many weights are added up for the value of a board."""
+        """The number of weights added up for the value of a board."""
         return len(self.tuples) * (8 if self.rows == self.cols else 4)
 
     @property
     def size(self) -> int:
-        """How many weights there are."""
+        """The number of weights in all tables."""
         return sum(16 ** len(each) for each in self.tuples)
 
     @property
     def begins(self) -> Words:
-        """Where the table of each tuple begins."""
+        """The offset of each tuple's table."""
         sizes = [16 ** len(each) for each in self.tuples]
         return np.cumsum([0, *sizes[:-1]]).astype(np.uint64)
 
     @property
     def sides(self) -> int:
-        """How often the board is turned for its images: 2 if it is square, otherwise 1."""
+        """The number of orientations of images: 2 on square boards (transposed too), else 1."""
         return 2 if self.rows == self.cols else 1
 
 
 def named_networks(rules: Rules) -> dict[str, str]:
-    """The networks of a board that have a name; the first is the usual one."""
+    """The named networks of a board, the default first; where none is known, its `blocks`."""
     known = NETWORKS.get(rules.name, {})
     return {name: " ".join(map(_sorted, text.split())) for name, text in known.items()} or {
         "blocks": " ".join(blocks(rules))
@@ -115,7 +114,7 @@ def named_networks(rules: Rules) -> dict[str, str]:
 
 
 def blocks(rules: Rules) -> list[str]:
-    """All 2x3 and 3x2 blocks of a board but for images of one another; all cells if it has 6."""
+    """All 2x3 and 3x2 blocks of a board up to symmetry; all cells if it has at most 6."""
     if rules.cells <= 6:
         return ["".join(f"{cell:x}" for cell in range(rules.cells))]
     found: dict[tuple[int, ...], str] = {}
@@ -130,7 +129,7 @@ def blocks(rules: Rules) -> list[str]:
 
 
 def _images(cells: list[tuple[int, int]], rules: Rules) -> list[tuple[int, ...]]:
-    """Cells under the symmetries of the board."""
+    """The images of cells under the symmetries of the board."""
     found = []
     for turned in range(2 if rules.rows == rules.cols else 1):
         for number in range(4):
@@ -149,7 +148,7 @@ def _numbers(cells: list[tuple[int, int]], rules: Rules) -> tuple[int, ...]:
 
 
 def check_tuple(text: str, rules: Rules) -> str:
-    """The cells of a tuple in rising order, or a `ValueError`."""
+    """Return the cells of a tuple in rising order; raise a `ValueError` if it is invalid."""
     shown = text[:20]
     if not re.fullmatch(r"[0-9a-fA-F]+", text):
         named = nearest(shown, named_networks(rules))
@@ -170,7 +169,7 @@ def check_tuple(text: str, rules: Rules) -> str:
 
 
 def _sorted(text: str) -> str:
-    """Cells in rising order; the order only numbers the weights."""
+    """Cells in rising order; their order decides only how weights are numbered."""
     return "".join(sorted(text.lower()))
 
 
@@ -183,13 +182,13 @@ WEIGHTS = SINGLES
 
 
 class NetworkKernels(NamedTuple):
-    """The kernels of a network, to which those of a player or of a rule of learning are added."""
+    """The kernels of a network, on which players and learning rules build."""
 
     network: Network
     stride: int
-    """How many numbers there are for each weight."""
+    """Numbers stored per weight."""
     by_move: bool
-    """Whether each direction has tables of its own."""
+    """Whether each direction has its own tables."""
     place: Place
     value: Value
 
@@ -198,14 +197,14 @@ class NetworkKernels(NamedTuple):
 def network_kernels(
     network: Network, stride: int, by_move: bool, extract: bool = HAS_EXTRACT
 ) -> NetworkKernels:
-    """The kernels of a network; `extract` says whether one instruction gathers the bits."""
+    """The kernels of a network; `extract` says whether one instruction (PEXT) gathers an index."""
     place = extract_kernel(network, stride) if extract else shift_kernel(network, stride)
     value = value_kernel(network, stride, by_move, place)
     return NetworkKernels(network, stride, by_move, place, value)
 
 
 def extract_kernel(network: Network, stride: int) -> Place:
-    """The kernel that finds a weight with one instruction for its number."""
+    """The kernel that locates a weight, with one instruction for its index."""
     cells = np.array([sum(15 << 4 * int(c, 16) for c in t) for t in network.tuples], np.uint64)
     begins = network.begins
 
@@ -218,7 +217,7 @@ def extract_kernel(network: Network, stride: int) -> Place:
 
 
 def shift_kernel(network: Network, stride: int) -> Place:
-    """The kernel that finds a weight by shifts: one for each run of adjacent cells."""
+    """The kernel that locates a weight by shifts: one per run of adjacent cells."""
     found = [_runs(each) for each in network.tuples]
     runs = max(map(len, found))
     cut = np.array([each + [(0, 0)] * (runs - len(each)) for each in found], np.uint64)
@@ -243,11 +242,11 @@ def value_kernel(network: Network, stride: int, by_move: bool, place: Place) -> 
 
     @kernel(types.float64(types.uint64, types.int64, WEIGHTS), lean=True)
     def value(board: U, move: int, weights: Weights) -> float:
-        """The sum of the weights of a board, and of a move if each has its own.
+        """The sum of the weights of a board, from the tables of a move if each has its own.
 
-        Each image has the same sum wherever it comes up. These are added up in float64, where
-        that is exact unless they differ by a factor of many millions; so the order does not
-        matter, and images have the same value.
+        An image has the same sum whichever board it is an image of. The sums are added in float64,
+        which is exact unless they differ by a factor of many millions; so their order does not
+        matter, and all images of a board have the same value.
         """
         total = 0.0
         base = board
@@ -272,7 +271,7 @@ def value_kernel(network: Network, stride: int, by_move: bool, place: Place) -> 
 
 
 def _runs(text: str) -> list[tuple[int, int]]:
-    """The runs of adjacent cells of a tuple: by how much to shift the board, and what to keep."""
+    """The runs of adjacent cells of a tuple, each as a shift of the board and a mask."""
     cells = [int(cell, 16) for cell in text]
     found: list[tuple[int, int]] = []
     for at, cell in enumerate(cells):
@@ -285,7 +284,7 @@ def _runs(text: str) -> list[tuple[int, int]]:
 
 
 def new_weights(network: Network, stride: int = 1, by_move: bool = False) -> Weights:
-    """Weights that are all 0; what is not used takes no memory."""
+    """Weights that are all 0; untouched ones take no memory."""
     try:
         return np.zeros(network.size * (4 if by_move else 1) * stride, np.float32)
     except MemoryError:

@@ -1,8 +1,8 @@
-"""Networks on disk: one safetensors file with the weights, and in its metadata all about them.
+"""N-tuple networks on disk: one safetensors file with the weights, and metadata of their training.
 
-Only what was visited is stored: `visited` has a bit for each weight (compressed with zlib), and
-`weights` those whose bit is set, in order. A network that is still learning by temporal coherence
-also has `coherence`, the three other numbers of each. A *packed* network has `codes` in place of
+Only visited weights are stored: `visited` has one bit per weight (compressed with zlib), and
+`weights` the weights whose bit is set, in order. A network still in training by temporal coherence
+also has `coherence`, three more numbers per weight. A *packed* network has `codes` instead of
 `weights`: multiples of a step. docs/formats.md has the details.
 """
 
@@ -36,21 +36,21 @@ FACTS = {
     "games": int, "moves": int, "seconds": float, "phase": int, "reach": dict,
 }  # fmt: skip
 NUMBERS = ("weights", "coherence")
-"""The tensors that have numbers for each weight that was visited."""
+"""The tensors with one row per visited weight."""
 PIECE = 1 << 20
-"""Bytes of `visited` that are looked at in one go."""
+"""Bytes of `visited` that are unpacked at a time."""
 MEMORY = 1 << 25
-"""Bytes that unpacking `codes` may take beside what is unpacked; ours take a third of it."""
+"""Memory limit in bytes for decompressing `codes`; those written here need a third of it."""
 TOO_MANY = "it has too few weights, or too many"
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A network as it is on disk: its weights, and all that is known about it."""
+    """A network as it is on disk: its weights and metadata."""
 
     network: Network
     weights: Weights
-    """With as many numbers for each as `stride` says: 1, or 4 if there is the coherence."""
+    """With `stride` numbers per weight: 1, or 4 with those of temporal coherence."""
     stride: int
     facts: dict[str, Any]
 
@@ -60,7 +60,7 @@ class Stored:
         return Rules(self.network.rows, self.network.cols, self.facts["p4"])
 
     def plain(self) -> Stored:
-        """The weights alone, as they are played with."""
+        """The network with its weights alone, which is what play needs."""
         if self.stride == 1:
             return self
         weights = np.ascontiguousarray(self.weights[:: self.stride])
@@ -71,7 +71,7 @@ class Stored:
 
 
 def write_weights(path: Path, stored: Stored) -> None:
-    """Write a network to a file, all of it or nothing."""
+    """Write a network to a file atomically."""
     records = stored.weights.reshape(-1, stored.stride)
     # a weight of an earlier phase may not have been visited in this one
     flags = (records[:, 0] != 0) | (records[:, -1] != 0)
@@ -85,12 +85,12 @@ def write_weights(path: Path, stored: Stored) -> None:
 
 
 def write_packed(path: Path, stored: Stored, step: float, visits: int = 1) -> None:
-    """Write a network to a file that is as small as it gets, and cannot go on learning.
+    """Write a network to the smallest file that it can be played from; it cannot be resumed.
 
-    Weights are rounded to multiples of `step`, and those that were visited less often left out,
-    which is known of what learns by temporal coherence from the start. Rounded evenly, most are
-    small numbers, which is what compresses well; as many levels chosen to fit the weights best take
-    more room for a larger error.
+    Weights are rounded to multiples of `step`. Those visited fewer than `visits` times are left
+    out; visits are only known if all training was by temporal coherence. With uniform rounding most
+    multiples are small numbers, which compress well; the same number of levels fitted to the
+    weights takes more space and has a larger error.
     """
     records = stored.weights.reshape(-1, stored.stride)
     rounded = np.round(records[:, 0] / step)
@@ -98,7 +98,7 @@ def write_packed(path: Path, stored: Stored, step: float, visits: int = 1) -> No
         raise ValueError(f"weights as large as {np.abs(records[:, 0]).max():g} need a larger step")
     flags = rounded != 0
     if visits > 1:
-        # visits of an earlier phase were not counted; and 0 is not what an optimist leaves out
+        # earlier phases do not count visits; after an optimistic start a weight of 0 is not neutral
         if stored.facts["method"] != "tc" or stored.stride == 1:
             raise ValueError("how often weights were visited is only known of what learns by tc")
         flags &= records[:, -1] >= visits
@@ -114,7 +114,7 @@ def _bytes(data: bytes) -> Bytes:
 
 
 def _bits(flags: Flags) -> Bytes:
-    """Flags, a bit each, compressed."""
+    """Flags, one bit each, compressed."""
     return _bytes(zlib.compress(np.packbits(flags, bitorder="little").tobytes(), 1))
 
 
@@ -122,10 +122,10 @@ def _bits(flags: Flags) -> Bytes:
 
 
 def read_weights(path: Path, learning: bool = False) -> Stored:
-    """A network from a file; with all that it takes to go on learning, if asked for.
+    """Read a network from a file; if `learning`, with all that resuming its training needs.
 
-    How many weights there can be follows from the tuples, and how many there are from `visited`.
-    No more than that is ever decompressed.
+    The tuples bound the number of weights, and `visited` tells how many there are. No more than
+    that is ever decompressed.
     """
     leave = () if learning else ("coherence",)
     facts, tensors = read_tensors(path, KIND, FACTS, leave, _check_shapes)
@@ -153,7 +153,7 @@ def read_weights(path: Path, learning: bool = False) -> Stored:
 
 
 def _sizes(facts: Facts, names: Container[str]) -> tuple[Network, int, int]:
-    """The network, how many weights it has, and how many numbers for each are in the file."""
+    """The network, its number of weights, and the numbers per weight in the file."""
     rules = Rules.parse(facts["board"], facts["p4"])
     network = Network.of(" ".join(facts["tuples"]), rules)
     size, stride = network.size * (4 if facts["rule"] == "q" else 1), 1 + 3 * ("coherence" in names)
@@ -162,26 +162,26 @@ def _sizes(facts: Facts, names: Container[str]) -> tuple[Network, int, int]:
 
 
 def _check_shapes(facts: Facts, shapes: Shapes) -> None:
-    """A `ValueError` if tensors are not of the types and shapes that they have in any network."""
+    """Raise a `ValueError` if a tensor's name, type or shape is not that of an n-tuple network."""
     _, size, _ = _sizes(facts, shapes)
     for name, (kind, shape) in shapes.items():
         wanted = "U8" if name in ("visited", "codes") else "F32"
         row = (3,) if name == "coherence" else ()
         if name not in (*NUMBERS, "visited", "codes") or kind != wanted or shape[1:] != row:
-            raise ValueError(f"its tensor {name[:40]!r} is none of an n-tuple network")
+            raise ValueError(f"its tensor {name[:40]!r} is not that of an n-tuple network")
         if name in NUMBERS and shape[0] > size:
             raise ValueError(TOO_MANY)
 
 
 def _places(bits: Bytes, size: int) -> Iterator[Counts]:
-    """The numbers of the weights whose bits are set, some at a time."""
+    """Yield the indices of the weights whose bits are set, in pieces."""
     for begin in range(0, len(bits), PIECE):
         piece = np.unpackbits(bits[begin : begin + PIECE], bitorder="little")
         yield 8 * begin + np.flatnonzero(piece[: size - 8 * begin])
 
 
 def _inflated(decompressor: Any, packed: Bytes, size: int) -> bytes:
-    """What was compressed, which has to be this many bytes; no more are ever unpacked."""
+    """Decompress data, which must have `size` bytes; no more than one extra byte is unpacked."""
     try:
         found: bytes = decompressor.decompress(packed.tobytes(), size + 1)
     except (zlib.error, lzma.LZMAError) as error:
@@ -192,12 +192,12 @@ def _inflated(decompressor: Any, packed: Bytes, size: int) -> bytes:
 
 
 def _unpacked(codes: Bytes, count: int, step: float) -> Weights:
-    """The weights of a packed network: low bytes of all multiples, then the high ones."""
+    """The weights of a packed network: the low bytes of all multiples, then the high bytes."""
     data = _inflated(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY), codes, 2 * count)
     planes = np.frombuffer(data, np.uint8).reshape(2, -1)
     return np.ascontiguousarray(planes.T).view("<i2")[:, 0] * np.float32(step)
 
 
 def read_about(path: Path) -> Facts:
-    """All that is known about an n-tuple network, without its weights."""
+    """Metadata of an n-tuple network, read without its weights."""
     return read_tensors(path, KIND, FACTS, (*NUMBERS, "visited", "codes"))[0]

@@ -1,11 +1,11 @@
-"""The player that values boards by an n-tuple network, and looks ahead with it.
+"""The player that values boards by an n-tuple network, and searches with it.
 
-At depth 1 it makes the move with the best r + V(x), x the afterstate; beyond, expectimax over
-afterstates (`players.expectimax`) with V in the place of a heuristic.
+At depth 1 it makes the move with the largest r + g V(x), x the afterstate and g the discount;
+deeper, it is expectimax over afterstates (`players.expectimax`) with V as the heuristic.
 
-A network knows nothing about tiles that training has hardly seen. So where the largest tile is one
-of those, the board is *downgraded* first: all tiles above the largest rank that is missing are
-halved, until the largest is known well. Order and equality of tiles stay, so the moves do.
+A network knows nothing about tiles that training has hardly seen. So a board whose largest tile is
+one of those is *downgraded* first: all tiles above the largest missing rank are halved, until the
+largest tile is known well. The order and equality of tiles stay the same, and so do the moves.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from lab2048.players.player import PlayerError, option
 from lab2048.players.search_step import MakeMoves, Steps, Worth, open_cells_kernel
 
 WELL = 0.8
-"""A tile is known well if at least this share of the last games of a training reached it."""
+"""A tile is known well if at least this share of the last training games reached it."""
 
 
 class Judge(NamedTuple):
-    """A network for one board, and the tables of its moves: what a search kernel is given."""
+    """A network for one board, and the tables of its moves: the evaluator of a search kernel."""
 
     across: Words
     down: Words
@@ -49,14 +49,14 @@ class Judge(NamedTuple):
     initial: float
     gamma: float
     two: float
-    """The chance of a 2, and of a 4."""
+    """The probability of a 2; `four` is that of a 4."""
     four: float
     dead: float
-    """What a state without a move is worth."""
+    """The value of a state without a legal move."""
 
 
 def judge_of(stored: Stored, rules: Rules) -> Judge:
-    """What a search needs of a network, on a board of these rules."""
+    """The `Judge` of a network, on a board of these rules."""
     return Judge(
         lines(rules.cols),
         lines(rules.rows),
@@ -70,7 +70,7 @@ def judge_of(stored: Stored, rules: Rules) -> Judge:
 
 
 class Playing(NamedTuple):
-    """What a game is played with, besides the network."""
+    """What playing whole games needs, besides the network."""
 
     across: Slides
     down: Slides
@@ -80,7 +80,7 @@ class Playing(NamedTuple):
 
 
 def playing_table(rules: Rules, four: Words, well: int, tie: float) -> Playing:
-    """What a game is played with."""
+    """The `Playing` of a board of these rules."""
     return Playing(table(rules.cols), table(rules.rows), four, well, tie)
 
 
@@ -92,7 +92,7 @@ PlayOn = Callable[[Words, Any, Any, Bytes, Counts], None]
 BestMove = Callable[[U, Any, float], tuple[U, U, U]]
 
 
-# -- kernels: those that a search is made of, and whole games
+# -- kernels: the parts of a search, and whole games
 
 
 def make_moves_kernel(rows: int, cols: int) -> MakeMoves:
@@ -115,7 +115,7 @@ def worth_kernel(network: Network, rule: str) -> Worth:
 
     @kernel(types.float64(types.uint64, JUDGE), lean=True)
     def worth(after: U, by: Any) -> float:
-        """What an afterstate is worth to the move before it."""
+        """The discounted value of an afterstate."""
         return float(by.gamma * after_value(after, by, by, by.weights))
 
     return worth
@@ -126,7 +126,7 @@ def best_moves_kernel(rows: int, cols: int, worth: Worth) -> BestMoves:
 
     @kernel(types.void(WORD_ROWS, types.int64, JUDGE, FLOAT_ROWS), lean=True)
     def best_moves(lanes: Words, filled: int, by: Any, best: Floats) -> None:
-        """The best Q of a single move on the board of every lane."""
+        """Write the best Q of a single move on the board of every lane."""
         for j in range(filled):
             up, right, low, left, down, across = four_moves(lanes[0, j], by, rows, cols)
             found = -np.inf
@@ -151,7 +151,7 @@ def q_values_kernel(network: Network) -> QValues:
 
     @kernel(types.void(WORDS, JUDGE, FLOAT_ROWS), lean=True)
     def q_values(states: Words, by: Any, out: Floats) -> None:
-        """Q of every direction of every state; NaN if it is illegal."""
+        """Write Q of every direction of every state; NaN if it is illegal."""
         for i in range(len(states)):
             state = states[i]
             up, right, low, left, _, _ = four_moves(state, by, rows, cols)
@@ -165,9 +165,9 @@ def q_values_kernel(network: Network) -> QValues:
 
 @kernel("uint64(uint64, int64)", lean=True)
 def lowered(board: U, well: int) -> U:
-    """The board with its tiles lowered until the largest rank is `well`, or none is missing.
+    """The board with ranks lowered until the largest is at most `well`, or no rank is missing.
 
-    All tiles above the largest rank that is missing are lowered by one.
+    Each time, all ranks above the largest missing one are lowered by one.
     """
     while max_rank(board) > well:
         ranks = U(0)
@@ -186,7 +186,7 @@ def lowered(board: U, well: int) -> U:
 
 @kernel("void(uint64[::1], int64, uint64[::1])", lean=True)
 def downgrade(boards: Words, well: int, out: Words) -> None:
-    """Write each board with its tiles lowered; see `lowered`."""
+    """Write each board with its ranks lowered; see `lowered`."""
     for i in range(len(boards)):
         out[i] = lowered(boards[i], well)
 
@@ -196,7 +196,7 @@ def best_move_kernel(rows: int, cols: int, worth: Worth) -> BestMove:
 
     @kernel(types.UniTuple(types.uint64, 3)(types.uint64, JUDGE, types.float64), lean=True)
     def best_move(board: U, by: Any, tie: float) -> tuple[U, U, U]:
-        """The first of the best moves, as `ties.best_of` has it; its afterstate and reward."""
+        """The first of the best moves (as in `ties.best_of`), its afterstate and its reward."""
         up, right, low, left, down, across = four_moves(board, by, rows, cols)
         first = np.float64(down) + worth(up, by) if up else -np.inf
         second = np.float64(across) + worth(right, by) if right else -np.inf
@@ -226,7 +226,7 @@ def games_kernel(network: Network, rule: str) -> PlayOn:
         lean=True,
     )
     def play_on(state: Words, by: Any, game: Any, moves: Bytes, results: Counts) -> None:
-        """Several moves in each game, one game after the other; see `Player.play_on`."""
+        """Make several moves in each game, one game after the other; see `Player.play_on`."""
         for j in range(state.shape[1]):
             board, word, length, score = state[0, j], state[1, j], 0, np.int64(0)
             results[j, 2] = 0
@@ -269,14 +269,14 @@ _loading = threading.Lock()
 
 @lru_cache(maxsize=4)
 def _loaded(file: NetworkFile) -> Stored:
-    """A network from a file, kept as long as the file does not change."""
+    """A network from a file, cached until the file changes."""
     return read_weights(file.path)
 
 
 def load_network(name: str, rules: Rules) -> Stored:
-    """The network that was trained under a name, or the package's own for a board."""
+    """Load the network trained under a name, or the package's own for a board."""
     file = network_file(name, KIND, rules)
-    with _loading:  # or two threads would each load it, at hundreds of megabytes
+    with _loading:  # otherwise two threads would each load it, at hundreds of megabytes
         return _loaded(file)
 
 
@@ -290,11 +290,11 @@ class NTuple(Searcher):
 
     name = "ntuple"
     about = "the best move by a network that has learnt the values of boards"
-    meaning = "expected score from here (of the board as it is seen), as far as the network knows"
+    meaning = "the network's estimate of the score from here (of the downgraded board, if it is)"
     points = True
 
     given: Stored | None = field(default=None, repr=False)
-    """A network that is not in a file; it has no name then."""
+    """A network in memory, in place of one from a file; it has no name."""
     stored: Stored = field(init=False, repr=False)
     well: int = field(init=False, repr=False)
     """The largest rank that the network knows well."""
@@ -313,7 +313,7 @@ class NTuple(Searcher):
                 raise PlayerError("a network that was trained with a discount has depth 1")
 
     def _known_well(self) -> int:
-        """The largest rank that boards are not lowered from."""
+        """The largest rank that is not lowered."""
         if self.downgrade == "off":
             return 15
         tiles = {str(1 << rank): rank for rank in range(1, 16)}
@@ -333,7 +333,7 @@ class NTuple(Searcher):
         return f"{self.spec} {sums} {facts['initial']} {facts['gamma']} {self.well}"
 
     def prepare(self) -> None:
-        """Compile, whichever way games are played."""
+        """Compile the kernels that play needs, with or without search."""
         if self.depth > 1 or self.timed:
             super().prepare()
             return

@@ -1,4 +1,4 @@
-"""The settings of the temporal-difference learning of n-tuple networks (`td`)."""
+"""The settings of temporal-difference learning with n-tuple networks (`td`)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from lab2048.learn.ntuple import Network
 
 RATES = {"td": 0.1, "tc": 1.0, "state": 0.1, "q": 0.1}
-"""How fast each rule learns, unless told otherwise."""
+"""The default learning rate of each rule."""
 SMALL = 12
-"""A board of fewer cells is small: from one move to the next, most of what is looked up stays.
-Learning backward then goes from value to value that it has just changed, and overshoots."""
+"""A board of fewer cells is small: consecutive positions look up mostly the same weights. Learning
+backward then keeps updating values that it has just changed, and overshoots."""
 SHORT, SHORT_RATE = 5, 0.5
-"""How fast temporal coherence learns backward if a tuple has fewer cells: its images look the same
-on many a board and change the same weight several times, so that whole steps go ever further."""
+"""The rate of temporal coherence, backward, if a tuple has fewer cells: on many boards its images
+look up the same weight, which changes several times, so that full steps overshoot ever further."""
 METHODS = ("td", "tc", "otd", "otc", "td+tc", "otd+tc", "state", "q")
 ORDERS = ("backward", "forward")
 
 
 class Phase(NamedTuple):
-    """A part of a training that learns by one rule."""
+    """A phase of a training run, with one learning rule."""
 
     rule: str
     """td, state or q: what is learnt."""
@@ -38,27 +38,27 @@ class Phase(NamedTuple):
 
 @dataclass(frozen=True)
 class NTupleSettings(LearnerSettings):
-    """What the training of an n-tuple network depends on, besides how long it lasts."""
+    """The settings of training an n-tuple network, except how long it lasts."""
 
     network: Network = setting(  # noqa: RUF009
         MISSING, "A name such as 4x6, or tuples of cells in hexadecimal", kind=str
     )
-    method: str = setting("tc", "The rule of learning", choices=METHODS)
+    method: str = setting("tc", "Learning rule", choices=METHODS)
     rate: float | None = setting(
-        None, "How fast to learn; 0.1, for tc 1 or 0.5", kind=float, low=1e-6, high=2
+        None, "Learning rate; 0.1, for tc 1 or 0.5", kind=float, low=1e-6, high=2
     )
-    """Of the first phase (`RATES`). At 0 nothing is learnt, above 2 no step gets nearer."""
+    """Of the first phase (`RATES`). At 0 nothing is learnt; above 2 every step adds error."""
     initial: float | None = setting(
-        None, "What boards are worth at first (otd, otc)", kind=float, low=-1e9, high=1e9
+        None, "Initial value of all boards (otd, otc)", kind=float, low=-1e9, high=1e9
     )
-    """0, or if the method is optimistic `usual_initial`."""
+    """By default 0, or `usual_initial` if the method is optimistic."""
     gamma: float = setting(1.0, "Discount per move", low=0, high=1)
-    epsilon: float = setting(0.0, "The chance of a random move (q)", low=0, high=1)
+    epsilon: float = setting(0.0, "Probability of a random move (q)", low=0, high=1)
     order: str | None = setting(
         None, "backward, after a game (4x4), or forward", kind=str, metavar="TEXT"
     )
-    """Backward; on a small board, and of Q-learning, forward."""
-    block: str = setting("", "Games between two lines", metavar="N|log", stored=False)
+    """By default backward, but forward on small boards and for Q-learning."""
+    block: str = setting("", "Games per line of the log", metavar="N|log", stored=False)
 
     threads_about: ClassVar[str] = "As many as cores; 1 below 12 cells."
     counted: ClassVar[str] = "games"
@@ -93,13 +93,13 @@ class NTupleSettings(LearnerSettings):
         self._set(seed=checked_seed(self.seed))
 
     def _set(self, **values: Any) -> None:
-        """Set fields, which nobody else may."""
+        """Set fields of this frozen dataclass."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @property
     def phases(self) -> list[Phase]:
-        """What is learnt one after the other."""
+        """The phases of the training run, in order."""
         assert self.rate is not None
         rates = [self.rate, *self._usual_rates()[1:]]
         return [
@@ -108,16 +108,16 @@ class NTupleSettings(LearnerSettings):
         ]
 
     def _parts(self) -> list[str]:
-        """What the method consists of, without the initial value."""
+        """The names of the phases, without the `o` of an optimistic start."""
         return [name.removeprefix("o") for name in self.method.split("+")]
 
     def _usual_rates(self) -> list[float]:
-        """How fast each part learns, unless told otherwise."""
+        """The default learning rate of each phase."""
         short = self.order == "backward" and min(map(len, self.network.tuples)) < SHORT
         return [SHORT_RATE if short and name == "tc" else RATES[name] for name in self._parts()]
 
     def block_games(self) -> int | None:
-        """Return the games of a block, 0 if it is `log`; None if the goal decides."""
+        """Return the number of games per block, 0 for `log`; None if the goal decides."""
         if self.block in ("", "log"):
             return 0 if self.block else None
         try:
@@ -130,7 +130,7 @@ class NTupleSettings(LearnerSettings):
 
     @classmethod
     def of(cls, rules: Rules, network: Network | str | None = None, **given: Any) -> Self:
-        """Return the usual settings, some of them changed; a network may be given by its name."""
+        """Return the default settings with some changed; the network may be given by name."""
         from lab2048.learn.ntuple import Network, named_networks
 
         if network is None:
@@ -141,14 +141,14 @@ class NTupleSettings(LearnerSettings):
 
     @classmethod
     def from_facts(cls, facts: Facts) -> Self:
-        """Return the settings of a training that was stored."""
+        """Return the settings of a stored training run."""
         rules = Rules.parse(facts["board"], facts["p4"])
         names = ("method", "rate", "initial", "gamma", "epsilon", "order", "seed")
         return cls.of(rules, " ".join(facts["tuples"]), **{name: facts[name] for name in names})
 
     @property
     def facts(self) -> Facts:
-        """The settings as they are stored with the weights."""
+        """The settings as stored with the weights."""
         return {
             "board": self.rules.name,
             "tuples": list(self.network.tuples),
@@ -172,7 +172,7 @@ class NTupleSettings(LearnerSettings):
         return super()._as_held(key, value)
 
     def default_name(self, kind: str) -> str:
-        """Return the board, the network and the method."""
+        """Return a name made of the board, the network and the method."""
         digest = hashlib.sha256(" ".join(self.network.tuples).encode()).hexdigest()
         short = self.network.name if " " not in self.network.name else digest[:8]
         return f"{self.rules.name}-{short}-{self.method}"
@@ -184,6 +184,6 @@ class NTupleSettings(LearnerSettings):
 
 
 def usual_initial(rules: Rules) -> float:
-    """What boards are worth at first if a method is optimistic: 320,000 on 4x4 (Guei et al.), and
-    half of that for every cell less."""
+    """The initial value of an optimistic method: 320,000 on 4x4 (Guei et al.), halved for every
+    cell less."""
     return float(320_000 * 0.5 ** (16 - rules.cells))

@@ -1,9 +1,9 @@
-"""Games that a network plays against chance, by search, and what there is to learn from them.
+"""Self-play: games that a network plays by search, and the training examples they give.
 
-Many games are played side by side, and on every board a search with the network
-(`batched_search`) finds how often each move deserves to be tried; a move is drawn by these visits.
-What followed gives a *lesson* for each position: how likely the moves should be, and what the state
-and the afterstate are worth, by lambda-returns (`returns`).
+Many games are played side by side. On every board a search with the network (`batched_search`)
+finds how often each move deserves to be tried, and a move is drawn by these visits. What followed
+gives a *lesson* per position: the targets of the policy and of the values of the state and the
+afterstate, which are lambda-returns (`returns`).
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ from lab2048.learn.zero_settings import ZeroSettings
 from lab2048.players.ties import legal_moves
 
 UNTRIED = 4.0
-"""How many units a move that was not tried loses, at least (`untried`)."""
+"""The least loss, in units, of a move that was not tried (`untried`)."""
 COLD = 0.02
-"""A temperature that is as good as 0."""
+"""Temperatures below this count as 0."""
 
 
 # -- games ---------------------------------------------------------------------------------------
 
 
 class Steps(NamedTuple):
-    """Moves of games side by side: of each, what was seen and what came of it, in rows of games."""
+    """One move in each game, or several stacked: position, search results, move and outcome.
+
+    Games are the columns: one move has arrays of shape (games,), stacked moves (moves, games).
+    """
 
     boards: Words
     policy: Singles
@@ -50,11 +53,11 @@ class Steps(NamedTuple):
 
 
 STEP_TYPES = ("uint64", "float32", "float64", "int64", "int64", "float64", "bool")
-"""What the arrays of steps hold."""
+"""The types of the arrays in `Steps`."""
 
 
 class SelfPlay:
-    """Games of one thread."""
+    """The games of one thread."""
 
     def __init__(self, settings: ZeroSettings, games: int, seed: int) -> None:
         rules = settings.rules
@@ -70,18 +73,18 @@ class SelfPlay:
         self._step = step_kernel(rules.rows, rules.cols)
         self._four = four_threshold(rules)
         self._tables = table(rules.cols), table(rules.rows)
-        self.state = np.zeros((4, games), np.uint64)  # as that of `begin_games`
+        self.state = np.zeros((4, games), np.uint64)  # as in `begin_games`
         self.scores = np.zeros(games, np.int64)
         self.begun = 0
         self.usual = 1.0
         """The mean score of games."""
         self.last: list[Steps] = []
-        """Moves that wait for what follows them."""
+        """The last moves, which wait for those that follow."""
         self._finished: list[int] = []
         self._begin(np.ones(games, bool))
 
     def _begin(self, which: Flags) -> None:
-        """Begin new games."""
+        """Begin new games in some of the places."""
         count = int(which.sum())
         state = np.zeros((4, count), np.uint64)
         numbers = np.arange(self.begun, self.begun + count, dtype=np.uint64)
@@ -91,9 +94,9 @@ class SelfPlay:
         self.scores[which] = 0
 
     def play(self, network: Network, moves: int, temperature: float) -> Lessons:
-        """Make so many moves in each game; what there is to learn.
+        """Make a number of moves in each game, and return lessons.
 
-        The last moves of games that go on wait for the next time, which tells how they do.
+        The last moves of unfinished games wait for the next call, which tells how they go on.
         """
         draw = np.random.default_rng((self.seed, self.begun, int(self.state[3, 0])))
         before = len(self.last)
@@ -102,7 +105,7 @@ class SelfPlay:
         return lessons_of(stacked(parts), self.settings, before)
 
     def play_out(self, network: Network) -> list[int]:
-        """The score of one game in each place, played without noise or temperature."""
+        """Play all games to their ends, without noise or temperature, and return their scores."""
         places = np.arange(self.state.shape[1])
         scores = np.zeros(len(places), np.int64)
         while len(places):
@@ -115,14 +118,14 @@ class SelfPlay:
         return scores.tolist()
 
     def _step_all(self, moves: Counts) -> Counts:
-        """Make a move in each game; the rewards. A tile above 32768 ends the game."""
+        """Make a move in each game, and return the rewards. A tile above 32768 ends the game."""
         rewards = np.empty(len(moves), np.int64)
         self._step(self.state[:3], moves, self._four, *self._tables, rewards)
         self.state[2][rewards >= OVERFLOW] = 0
         return rewards & ~np.int64(OVERFLOW)
 
     def take_scores(self) -> list[int]:
-        """The scores of games that are over, once."""
+        """Return the scores of games finished since the last call."""
         found, self._finished = self._finished, []
         return found
 
@@ -148,7 +151,7 @@ class SelfPlay:
         return Steps(boards, policy, found.values, moves, rewards, luck, over)
 
     def _policy(self, found: Found, boards: Words) -> Singles:
-        """How likely moves should be, by what searches have found: soft shares, or visits."""
+        """The policy targets, from search results: soft shares, or shares of visits."""
         if self.settings.soft == 0:
             visits: Singles = found.visits.astype(np.float32)
             return np.asarray(visits / visits.sum(axis=1, keepdims=True))
@@ -156,7 +159,7 @@ class SelfPlay:
         return soft_shares(untried(found.means, legal_moves(boards, self.rules), unit), unit)
 
     def luck(self, afters: Words, followed: Words, network: Network) -> Floats:
-        """What the spawns were worth, in points, that led from afterstates to states."""
+        """The luck, in points, of the spawns that led from afterstates to states."""
         states, chances, owners = spawns(afters, self.rules)
         worths = network(upright(states, self.rules)[0])[1][:, 0] * self.searches.scale
         worths[~legal_moves(states, self.rules).any(axis=1)] = 0.0
@@ -164,26 +167,26 @@ class SelfPlay:
         found = np.full(len(afters), np.nan)
         here = states == followed[owners]
         found[owners[here]] = worths[here]
-        luck: Floats = np.nan_to_num(found - mean)  # a tile above 32768 ended the game
+        luck: Floats = np.nan_to_num(found - mean)  # NaN: a tile above 32768 ended the game
         return luck
 
     def mark(self) -> tuple[Any, ...]:
-        """Where the games are now, to come back to."""
+        """Return a snapshot of the games, for `go_back`."""
         return self.state.copy(), self.scores.copy(), self.begun, [*self.last], [*self._finished]
 
     def go_back(self, mark: tuple[Any, ...]) -> None:
-        """Be where the games were, as if nothing had happened since."""
+        """Restore a snapshot of the games."""
         self.state, self.scores, self.begun, self.last, self._finished = mark
 
     def tensors(self) -> Tensors:
-        """All that it takes to go on, but for the number of games that were begun."""
+        """Return all that resuming needs, except the number of games begun."""
         found: Tensors = {"state": self.state, "scores": self.scores}
         if self.last:
             found |= {f"last.{name}": each for name, each in stacked(self.last)._asdict().items()}
         return found
 
     def load(self, tensors: Tensors, prefix: str, begun: int) -> None:
-        """Go on from what was stored; a `ValueError` if it is of other games than these."""
+        """Resume from stored tensors; raise a `ValueError` if their types or shapes differ."""
         state, scores = tensors[f"{prefix}state"], tensors[f"{prefix}scores"]
         columns = []
         if f"{prefix}last.boards" in tensors:
@@ -200,7 +203,7 @@ class SelfPlay:
 
 
 def choose(ranking: Floats, temperature: float, draws: Floats) -> Counts:
-    """A move of each row, drawn in proportion to visits ** (1 / temperature); at 0 the best."""
+    """One move per row, drawn in proportion to visits ** (1 / temperature); at 0 the best."""
     if temperature < COLD:
         return np.asarray(ranking.argmax(axis=1))
     visits = np.floor(ranking)
@@ -210,9 +213,9 @@ def choose(ranking: Floats, temperature: float, draws: Floats) -> Counts:
 
 
 def untried(means: Floats, legal: Flags, unit: float) -> Floats:
-    """Values of moves, in which legal ones without visits (NaN) count as the worst.
+    """Values of moves, with a low value for legal ones without visits (NaN).
 
-    That is as bad as the worst that was tried, and `UNTRIED` units worse than the best at least.
+    It is that of the worst move tried, or `UNTRIED` units below the best if that is lower.
     """
     best, worst = (pick(means, axis=1, keepdims=True) for pick in (np.nanmax, np.nanmin))
     bad = np.minimum(worst, best - UNTRIED * unit)
@@ -223,12 +226,12 @@ def untried(means: Floats, legal: Flags, unit: float) -> Floats:
 
 
 class Lessons(NamedTuple):
-    """Positions to learn from: upright states and afterstates, and what is right about them."""
+    """Training examples: upright states and afterstates, and their targets."""
 
     states: Words
     policy: Singles
     worths: Singles
-    """What the states are worth, in points."""
+    """Values of the states, in points."""
     afters: Words
     after_worths: Singles
 
@@ -240,17 +243,17 @@ LESSON_COLUMNS: Columns = {
     "afters": (np.uint64, ()),
     "after_worths": (np.float32, ()),
 }
-"""The replay buffer of lessons."""
+"""The columns of a replay buffer of lessons."""
 
 
 def lessons_of(steps: Steps, settings: ZeroSettings, before: int = 0) -> Lessons:
-    """What there is to learn from steps, the first of which were looked at before.
+    """The lessons of steps, of which the first `before` were in the previous call already.
 
-    A step waits until its game is over, or has gone on for `horizon` moves.
+    A step gives its lesson once its game is over, or has gone on for `horizon` moves.
     """
     ready = ended(steps.over)
     ready[: max(0, len(ready) - settings.horizon)] = True
-    ready[:before] &= ~ended(steps.over[:before])  # learnt from when their games ended
+    ready[:before] &= ~ended(steps.over[:before])  # these gave theirs when their games ended
     worths = returns(steps, settings.trace)[ready]
     boards, moves, rules = steps.boards[ready], steps.moves[ready], settings.rules
     states, which = upright(boards, rules)
@@ -262,17 +265,17 @@ def lessons_of(steps: Steps, settings: ZeroSettings, before: int = 0) -> Lessons
 
 
 def ended(over: Flags) -> Flags:
-    """Of each step: whether its game ends with it or with a later one."""
+    """Whether the game of each step ends with it or with a later one."""
     return np.asarray(np.logical_or.accumulate(over[::-1], axis=0)[::-1])
 
 
 def stacked(parts: Sequence[Steps]) -> Steps:
-    """Steps one after the other as one."""
+    """Stack steps along a new first axis."""
     return Steps(*(np.stack(each) for each in zip(*parts, strict=True)))
 
 
 def returns(steps: Steps, trace: float) -> Floats:
-    """The lambda-return of every step; of the last ones, their values unless games are over."""
+    """The lambda-return of every step; at the last one, the value unless the game is over."""
     paid = steps.rewards - steps.luck
     found = np.where(steps.over, paid, steps.values)
     for t in range(len(found) - 2, -1, -1):

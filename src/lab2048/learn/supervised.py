@@ -1,15 +1,15 @@
 """Networks that learn from recorded moves which move a strong player makes.
 
-A board goes in as planes of zeros and ones, one for each rank; four numbers come out, and the move
-with the largest is the network's choice. Training makes the recorded move likelier: the loss is the
-cross-entropy between the softmax of the four numbers and the move. The networks are those of the
+The input is a board as binary planes, one per rank; the output is four logits, and the move with
+the largest is the network's choice. Training makes the recorded move likelier: the loss is the
+cross-entropy between the softmax of the logits and the move. The networks are those of the
 supervised study (`supervised_networks`).
 
-From labels with the value of each move (`soft`) more is learnt than which move is right: the loss
-is then the cross-entropy of all legal moves plus what the network's moves lose on average.
+Labels with the value of each move (`soft`) teach more than which move is right: the loss is then
+the cross-entropy over all legal moves plus half the mean loss of the network's moves.
 
-What the study does not print is ours: Adam, a learning rate of 0.001 that falls to a hundredth of
-that along half a cosine, and the widths of `mlp4`.
+What the study does not state is our choice: Adam, a learning rate of 0.001 that falls to a
+hundredth of that along half a cosine, and the widths of `mlp4`.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ if TYPE_CHECKING:
     from lab2048.players.player import Player
 
 Batches = Callable[[int], Iterator[Batch]]
-"""The batches of an epoch, always the same for the same number."""
+"""The batches of an epoch, which depend on its number alone."""
 
 
 class Examples(NamedTuple):
-    """What is learnt from, or tested with."""
+    """Training or test data."""
 
     moves: int
-    """How many an epoch has."""
+    """The number of moves per epoch."""
     epoch: Batches
 
 
 class SupervisedLearner(NeuralLearner[SupervisedSettings]):
-    """A network that is being trained on recorded moves."""
+    """A network in training on recorded moves."""
 
     settings_class = SupervisedSettings
     kind = "supervised"
@@ -74,27 +74,27 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
         super().__init__(settings, threads)
         self.rules = settings.rules
         self.examples = examples
-        """Read from the files of the settings by `prepare` if they are not given."""
+        """If not given, `prepare` reads them from the files in the settings."""
         self.tests: Examples | None = None
         self.bytes: list[int] = []
-        """How large the files are: so others are noticed."""
+        """The sizes of the data files, to notice other data when resuming."""
         self.batch = 0
-        """How many batches of the present epoch are over."""
+        """The number of batches done in the current epoch."""
         self.sums = np.zeros(3)
-        """Of the epoch: boards, their losses, and how many moves were right."""
+        """Sums over the current epoch: boards, their losses, and correct moves."""
         self._ahead: Iterator[Batch] | None = None
         self._next: Batch | None = None
         self._record: Record | None = None
 
     @property
     def epoch(self) -> int:
-        """How many epochs are over."""
+        """The number of finished epochs."""
         return self.done
 
     # -- data ------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Look through the data."""
+        """Open and check the data."""
         settings = self.settings
         if self.examples is None:
             if not settings.data:
@@ -107,7 +107,7 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
             self.tests = self._read([Path(settings.test)])
 
     def _read(self, paths: list[Path]) -> Examples:
-        """Return what is in files, which are looked through first."""
+        """Return the examples in files, which are checked and counted in a first pass."""
         from lab2048.data.labels import drawn, joined, read_labels
         from lab2048.data.moves import is_labels, open_moves, shuffled, summarise
 
@@ -135,21 +135,21 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
         return Examples(moves, lambda epoch: shuffled(sources, size, seed, epoch))
 
     def _read_on(self, name: str, whole: int, done: int) -> None:
-        """Tell how much of a file was looked through."""
+        """Report how much of a file has been read."""
         self.report(done / max(1, whole), f"reading {name}")
 
     @property
     def batches(self) -> int:
-        """How many batches an epoch has."""
+        """The number of batches per epoch."""
         return math.ceil(self.moves / self.settings.batch)
 
     @property
     def moves(self) -> int:
-        """How many moves an epoch has."""
+        """The number of moves per epoch; 1 before the data is read."""
         return 1 if self.examples is None else self.examples.moves
 
     def counts(self) -> dict[str, float]:
-        """Return epochs with fractions, moves that were learnt from, and steps."""
+        """Return epochs (with a fraction), moves learnt from, and steps."""
         moves = self.done * self.moves + self.batch * self.settings.batch
         return {"epoch": self.reached, "moves": moves, "steps": self.net.steps}
 
@@ -157,21 +157,22 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
 
     @property
     def reached(self) -> float:
-        """Epochs, and the part of the present one that is over."""
+        """The number of epochs, including the fraction of the current one that is done."""
         return self.done + self.batch / self.batches
 
     def rate(self, goal: Goal) -> float:
-        """Return the present learning rate, which falls with the epochs unless others decide."""
+        """Return the current learning rate, which falls with the epochs or, if these do not limit
+        the training, with what does."""
         share = goal.share(self) if goal.count is None else self.reached / self.settings.epochs
         return self.settings.rate * falling_rate(share)
 
     def step(self, goal: Goal) -> None:
-        """Learn from a batch."""
+        """Train on one batch."""
         if self._ahead is None:
             assert self.examples is not None
             self._ahead = self.examples.epoch(self.done)
             for _ in range(self.batch):
-                next(self._ahead, None)  # before it was stopped
+                next(self._ahead, None)  # done before it was stopped
             self._next = next(self._ahead, None)
         if self._next is not None:
             began = time.perf_counter()
@@ -183,7 +184,7 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
             self._end_epoch()
 
     def _end_epoch(self) -> None:
-        """Sum up what the epoch was like."""
+        """Make the record of the epoch, and begin the next one."""
         boards, losses, right = self.sums.tolist()
         self._record = {
             "moves": int(boards), "loss": losses / boards, "accuracy": right / boards
@@ -195,13 +196,13 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
         return self._record is not None
 
     def record(self) -> Record:
-        """Return loss and accuracy of the epoch, and those of a test."""
+        """Return loss and accuracy of the epoch, and on the test data if there is any."""
         assert self._record is not None
         found, self._record = self._record, None
         return found if self.tests is None else {**found, **self.test(self.tests.epoch(0))}
 
     def _learn(self, batch: Batch, number: int, rate: float) -> None:
-        """Learn from a batch; loss and accuracy are those before."""
+        """Train on one batch; loss and accuracy are measured before the step."""
         draw = np.random.default_rng((self.settings.seed, self.epoch, number))
         boards, shares = self._turned(batch, draw)
         self.net.model.train()
@@ -211,18 +212,18 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
         self.sums += len(boards), loss.item() * len(boards), right_moves(found, wanted)
 
     def _ask(self, boards: Words, shares: Singles) -> tuple[Tensor, Tensor]:
-        """What the network says about boards, and what it should say. Soft shares are of legal
-        moves, so it need not learn which moves are: in play illegal ones are left out as well."""
+        """The network's logits of boards, and the target shares. With `soft` these cover the legal
+        moves; the others are masked, as in play, so the network need not learn what is legal."""
         found = self.net.model(inputs(boards, self.rules, self.net.device))
         wanted = torch.from_numpy(shares).to(self.net.device)
         return found.masked_fill(wanted == 0, -1e9) if self.settings.soft else found, wanted
 
     def _loss(self, found: Tensor, wanted: Tensor) -> Tensor:
-        """How far what the network says is from what it should."""
+        """The loss of logits against target shares."""
         return soft_loss(found, wanted) if self.settings.soft else F.cross_entropy(found, wanted)
 
     def _turned(self, batch: Batch, draw: np.random.Generator) -> Batch:
-        """The images of boards that are learnt from, and the shares of their moves."""
+        """The images of boards to train on, and the shares of their moves."""
         if self.settings.images == "given":
             return batch
         which = draw.integers(0, self.rules.symmetries, len(batch.boards))
@@ -231,7 +232,7 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
         return turned(batch, which, self.rules)
 
     def test(self, batches: Iterable[Batch]) -> Facts:
-        """Loss and accuracy on other moves."""
+        """Return loss and accuracy on test data."""
         self.net.model.eval()
         sums = np.zeros(3)
         draw = np.random.default_rng(self.settings.seed)
@@ -247,7 +248,7 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
 
     @property
     def facts(self) -> Facts:
-        """All that is known about it."""
+        """Metadata of the training run, JSON-serialisable."""
         return {
             **self.settings.facts,
             "epoch": self.done,
@@ -261,23 +262,23 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
         }
 
     def check_same(self, facts: Facts) -> None:
-        """Raise a `ValueError` unless what was stored has learnt from the same data."""
+        """Raise a `ValueError` unless the stored run was trained on data of the same size."""
         if facts["batches"] != self.batches:
             raise ValueError(
                 f"it was begun with {facts['batches']:,} batches of data, not {self.batches:,}"
             )
         if facts.get("bytes", self.bytes) != self.bytes:
-            raise ValueError("it was begun with other data: the files were of other sizes")
+            raise ValueError("it was begun with other data: the sizes of the files differ")
 
     def resume(self, facts: Facts, tensors: Tensors) -> None:
-        """Go on from what was stored."""
+        """Resume from stored metadata and tensors."""
         self.net.load(tensors, facts["steps"])
         self.done, self.batch = facts["epoch"], facts["batch_in_epoch"]
         self.sums, self.seconds = np.array(facts["sums"]), facts["seconds"]
 
     @classmethod
     def asking(cls, ask: Callable[[Words], Any], facts: Facts) -> Player:
-        """Return the player by the vote of a board's images."""
+        """Return the player in which the images of a board vote."""
         from lab2048.learn.neural_players import Loaded, Supervised
 
         return Supervised(Rules.parse(facts["board"], facts["p4"]), given=Loaded(ask, facts))
@@ -285,7 +286,7 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
     # -- told ------------------------------------------------------------------------------------
 
     def introduction(self) -> str:
-        """Say what is about to be trained, and on how much."""
+        """Return a line on what is about to be trained, and on how much data."""
         settings = self.settings
         return (
             f"{settings.rules.name}, {settings.network} with {self.size:,} weights; "
@@ -295,12 +296,12 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
 
     @property
     def where(self) -> str:
-        """In which epoch it is."""
+        """The current epoch, in words."""
         return f"in epoch {self.done + 1}"
 
     @classmethod
     def line(cls, record: Record) -> str:
-        """Return an epoch in a line."""
+        """Return the record of an epoch as one line."""
         text = (
             f"epoch {record['epoch']:>3}  loss {record['loss']:.4f}  "
             f"accuracy {100 * record['accuracy']:.2f}%"
@@ -314,13 +315,13 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
 
 
 def right_moves(found: Tensor, wanted: Tensor) -> float:
-    """On how many boards no move should be likelier than the network's choice."""
+    """The number of boards on which no move has a larger target share than the network's choice."""
     best = found.argmax(1, keepdim=True)
     return float((wanted.gather(1, best) == wanted.amax(1, keepdim=True)).sum().item())
 
 
 def turned(batch: Batch, which: Counts, rules: Rules) -> Batch:
-    """One image of each board, of these symmetries, and the shares of its moves."""
+    """The image of each board under the given symmetry, with the shares of its moves."""
     shares = np.empty_like(batch.shares)
     np.put_along_axis(shares, ON_IMAGE[which], batch.shares, axis=1)
     return Batch(images(batch.boards, which, rules), shares)

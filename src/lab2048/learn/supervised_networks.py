@@ -1,8 +1,8 @@
-"""The five networks of the supervised study (2025), with the numbers of weights that it prints.
+"""The five networks of the supervised study (2025), with the numbers of weights that it reports.
 
-Its convolutions are of 2x2 cells; before each, a row and a column of zeros are put on the left and
-on the top (`cnn4`, `cnn5`), so that the board keeps its size, or zeros all around (`cnn5_sym`), so
-that it grows. ReLU is between layers, and nothing behind the last.
+Convolutions are of 2x2 cells. Before each, zeros are padded on the left and on the top (`cnn4`,
+`cnn5`), so that the board keeps its size, or on all sides (`cnn5_sym`), so that it grows. ReLU
+follows every layer but the last.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lab2048.learn.gradient import Planes
 
 
 class Convolutional(nn.Module):
-    """Convolutions of 2x2 cells, and a linear layer behind them."""
+    """Convolutions of 2x2 cells, followed by a linear layer."""
 
     def __init__(self, rules: Rules, channels: int, layers: int, around: bool) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Convolutional(nn.Module):
         self.last = nn.Linear(channels * (rules.rows + more) * (rules.cols + more), 4)
 
     def forward(self, ranks: Tensor) -> Tensor:
-        """Four numbers for each board."""
+        """Four logits per board."""
         x = self.planes(ranks)
         for convolution in self.convolutions:
             x = F.relu(convolution(F.pad(x, self.zeros)))
@@ -39,7 +39,7 @@ class Convolutional(nn.Module):
 
 
 class Perceptron(nn.Module):
-    """Layers that are fully connected."""
+    """Fully connected layers."""
 
     def __init__(self, rules: Rules, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Perceptron(nn.Module):
         )
 
     def forward(self, ranks: Tensor) -> Tensor:
-        """Four numbers for each board."""
+        """Four logits per board."""
         x = self.planes(ranks).flatten(1)
         for layer in self.layers[:-1]:
             x = F.relu(layer(x))

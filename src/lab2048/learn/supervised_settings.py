@@ -1,4 +1,4 @@
-"""The settings of networks that learn from recorded moves (`supervised`)."""
+"""The settings of learning from recorded moves (`supervised`)."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ IMAGES = ("given", "random", "upright")
 
 @dataclass(frozen=True)
 class SupervisedSettings(NeuralSettings):
-    """What learning from recorded moves depends on."""
+    """The settings of learning from recorded moves."""
 
     network: str = setting("cnn5", "The network", choices=NAMES)
     channels: int = setting(
-        0, "Channels of convolutions (0: as many as the study has)", low=0, high=4096
+        0, "Channels of convolutions (0: as many as in the study)", low=0, high=4096
     )
-    epochs: int = setting(10, "Times through the data", low=1, high=100_000, changes=True)
+    epochs: int = setting(10, "Passes through the data", low=1, high=100_000, changes=True)
     batch: int = setting(1000, "Moves per step", low=2, high=1 << 20, counts="moves")
-    rate: float = setting(1e-3, "How fast to learn", low=1e-7, high=1)
+    rate: float = setting(1e-3, "Learning rate", low=1e-7, high=1)
     images: str = setting("given", "Images of boards to learn from", choices=IMAGES)
-    """As they are, random ones, or upright ones, which are then asked about in play too. Only the
-    first is in the study."""
+    """Boards as they are, a random image of each, or the upright one, which play then uses too. The
+    study has only the first."""
     soft: float = setting(
-        0.0, "Labels: a move that loses this much is 2.7 times less right (0: only the best are)",
+        0.0, "Labels: a move's share falls e-fold per loss of this size (0: only the best moves)",
         low=0, high=1e9,
     )  # fmt: skip
     data: tuple[str, ...] = setting((), "Moves, or perfect labels", metavar="FILE", stored=False)
-    test: str = setting("", "Other data, to test it with", metavar="FILE", stored=False)
+    test: str = setting("", "Data to test it with", metavar="FILE", stored=False)
 
     counted: ClassVar[str] = "epoch"
     goal: ClassVar[str] = "epochs"
@@ -52,11 +52,11 @@ class SupervisedSettings(NeuralSettings):
 
     @classmethod
     def from_facts(cls, facts: Facts) -> Self:
-        """Return the settings of a training that was stored, with the data that it learnt from."""
+        """Return the settings of a stored training run, with the data that it learnt from."""
         return replace(super().from_facts(facts), data=tuple(facts["data"]))
 
     def new_network(self) -> nn.Module:
-        """Return the network of the name."""
+        """Return a new network as the settings describe it."""
         from lab2048.learn.supervised_networks import Convolutional, Perceptron
 
         if self.network in HIDDEN:
@@ -66,7 +66,7 @@ class SupervisedSettings(NeuralSettings):
         return Convolutional(self.rules, channels, LAYERS[self.network], around)
 
     def default_name(self, kind: str) -> str:
-        """Return the board and the network."""
+        """Return a name made of the board and the network."""
         return f"{self.rules.name}-{self.network}"
 
     @classmethod

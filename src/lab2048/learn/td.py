@@ -1,12 +1,12 @@
-"""Temporal-difference learning of n-tuple networks: games on all cores, which change one network.
+"""Temporal-difference learning of n-tuple networks: threads play games and update one network.
 
-With one thread the weights are the same, bit for bit, whenever a training is repeated, and whether
-or not it is interrupted: game n of a training has the spawns of game n of its seed. Several threads
-learn from different games and change the same weights without asking one another, so a change is
-lost now and then, and no two trainings are quite alike.
+With one thread the weights are the same, bit for bit, whenever a training run is repeated, and
+whether or not it is interrupted: its game n has the spawns of game n of its seed. Several threads
+learn from different games and update shared weights without locks, so an update is lost now and
+then, and no two runs are quite alike.
 
-The rules of learning are kernels (`td_kernels`), the network is in `ntuple`, the settings with
-their defaults in `ntuple_settings`.
+The learning rules are kernels (`td_kernels`), the network is in `ntuple`, the settings with their
+defaults in `ntuple_settings`.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ if TYPE_CHECKING:
     from lab2048.learn.ntuple_player import NTuple
 
 LARGEST = 1e12
-"""A value beyond this is none."""
+"""Values beyond this have diverged."""
 SHARE = 0.9
-"""How much of a training of two phases is the first."""
+"""The share of the first phase in a training run of two."""
 PART = 32
-"""At most this many games are learnt from in one go: in between it can be stopped."""
+"""Games per kernel call, at most: training can be stopped between calls only."""
 SLICE = 1000
-"""Games of a step, after which anything else is looked at, such as the time."""
+"""Games per step, at most: time limits, checkpoints and the like are checked between steps."""
 RECENT = 1000
-"""The last games that tell how well it plays."""
+"""The number of last games that tell how well it plays."""
 LEVELS, VISITS = 20_000, 3
-"""How finely a packed network rounds what boards are worth, and how often a weight was visited at
-least: on 4x4 and 3x3 that costs nothing (docs/results.md)."""
+"""Defaults for packing: steps of rounding per `usual_initial`, and the least visits of a weight. On
+4x4 and 3x3 they cost nothing (docs/results.md)."""
 VISITED = 0.4
-"""The share of the weights that a long training of a large network visits, at most."""
+"""The share of the weights that long training of a large network visits, at most."""
 
 
 class NTupleLearner(Learner[NTupleSettings]):
-    """A network that learns: its weights, and how far it has come."""
+    """An n-tuple network in training: its weights and its progress."""
 
     settings_class = NTupleSettings
     kind = "ntuple"
@@ -78,19 +78,19 @@ class NTupleLearner(Learner[NTupleSettings]):
         self.weights: Weights
         self.moves = 0
         self.reach: dict[str, float] = {}
-        """How many of the last games reached each tile."""
+        """The share of the last games that reached each tile."""
         self.recent = np.zeros((0, 3), np.int64)
-        """The results of those games."""
+        """The results of the last games."""
         self._begin(0)
         self._trails = [new_trail() for _ in range(self.threads)]
         self._parts: list[Counts] = []
-        """Results of the games of the present block, which ends after `_end` games."""
+        """Results of the games of the current block, which ends after `_end` games."""
         self._end, self._began = 0, 0.0
         self.measuring = threads
 
     @property
     def games(self) -> int:
-        """The games that it has learnt from."""
+        """The number of games learnt from."""
         return self.done
 
     def counts(self) -> dict[str, float]:
@@ -100,7 +100,7 @@ class NTupleLearner(Learner[NTupleSettings]):
     # -- steps -----------------------------------------------------------------------------------
 
     def step(self, goal: Goal) -> None:
-        """Learn from games until it is time to look up, which is also where a phase ends."""
+        """Learn from a slice of games, or fewer where a block or a phase ends."""
         if not self._parts:
             self._began = self.seconds
             self._end = self.done + next_block(self.done, block_size(self.settings, goal), goal)
@@ -112,7 +112,7 @@ class NTupleLearner(Learner[NTupleSettings]):
         )
 
     def _games_left(self, goal: Goal) -> int:
-        """Return how many games as long as the last ones there are to come, at most a slice."""
+        """Return the number of games until a limit on moves, by recent lengths; at most a slice."""
         if "moves" not in goal.counts:
             return SLICE
         if not len(self.recent):
@@ -121,12 +121,12 @@ class NTupleLearner(Learner[NTupleSettings]):
         return max(1, min(SLICE, int(left / self.recent[:, 1].mean())))
 
     def due(self, goal: Goal) -> bool:
-        """Return whether a block is over, or all; the games of one that was stopped count too."""
+        """Return whether a block or the whole run is over; a block that was stopped counts too."""
         over = self.done >= self._end or goal.share(self) >= 1 or self.stopped
         return over and any(map(len, self._parts))
 
     def record(self) -> Record:
-        """Return what the games of the block were like."""
+        """Return a summary of the games of the block."""
         results, seconds = np.concatenate(self._parts), self.seconds - self._began
         scores, moves, ranks = results[:, 0], results[:, 1], results[:, 2]
         self._parts = []
@@ -141,25 +141,25 @@ class NTupleLearner(Learner[NTupleSettings]):
         }
 
     def _begin(self, phase: int) -> None:
-        """Begin a phase: its weights are those of the one before."""
+        """Begin a phase with the weights of the one before."""
         coherent = self.settings.phases[phase].coherent
         by_move = self.settings.phases[0].rule == "q"
         fresh = new_weights(self.settings.network, 4 if coherent else 1, by_move)
         if phase > 0:
-            places = np.flatnonzero(self.weights)  # the rest of the memory is not to be touched
+            places = np.flatnonzero(self.weights)  # untouched memory of `fresh` is never allocated
             fresh[(4 if coherent else 1) * places] = self.weights[places]
         self.weights = fresh
         self.phase = phase
 
     def enter(self, share: float) -> None:
-        """Go on to the next phase if this share of the training is done."""
+        """Begin the next phase if `share`, the part of the training that is done, calls for it."""
         if self.phase + 1 < len(self.settings.phases) and share >= SHARE:
             self._begin(self.phase + 1)
 
     def block(self, games: int, progress: Callable[[int], object] = lambda done: None) -> Counts:
         """Learn from a number of games. Return score, moves and largest rank of each.
 
-        There are fewer if it was stopped. `progress` hears how many games there were in all.
+        There are fewer if it was stopped. `progress` is called with the total number of games.
         """
         keys = np.empty(games, np.uint64)
         game_keys(U(self.settings.seed), U(self.done), keys)
@@ -183,7 +183,7 @@ class NTupleLearner(Learner[NTupleSettings]):
                 except BaseException as error:
                     failed.append(error)
 
-        self._learner(self._trails[0])  # compiling is not learning
+        self._learner(self._trails[0])  # compile before the clock starts
         began = time.perf_counter()
         helpers = [threading.Thread(target=work, args=(trail,)) for trail in self._trails]
         try:
@@ -205,7 +205,7 @@ class NTupleLearner(Learner[NTupleSettings]):
         return results[:taken]
 
     def _check(self) -> None:
-        """A `DivergedError` if values have grown beyond all bounds, those of first boards too."""
+        """Raise a `DivergedError` if the value of a trail's first board is huge or not a number."""
         settings = self.settings
         phase = settings.phases[self.phase]
         kernels = network_kernels(settings.network, 4 if phase.coherent else 1, phase.rule == "q")
@@ -218,7 +218,7 @@ class NTupleLearner(Learner[NTupleSettings]):
                 )
 
     def _learner(self, trail: Trail) -> Callable[[Words, Counts], None]:
-        """What learns from games with some keys, and writes their results."""
+        """Return a function that learns from the games of given keys, and writes their results."""
         settings, phase = self.settings, self.settings.phases[self.phase]
         assert settings.initial is not None
         backward = settings.order == "backward"
@@ -231,7 +231,7 @@ class NTupleLearner(Learner[NTupleSettings]):
         return lambda keys, results: learn(keys, ways, spawns, lesson, weights, trail, results)
 
     def _remember(self, results: Counts) -> None:
-        """Keep the results of the last games, and what they reached."""
+        """Keep the results of the last games, and the tiles that they reached."""
         self.recent = np.concatenate([self.recent, results])[-RECENT:]
         ranks = self.recent[:, 2]
         if len(ranks) and len(ranks) >= min(RECENT, self.done):
@@ -241,7 +241,7 @@ class NTupleLearner(Learner[NTupleSettings]):
 
     @property
     def facts(self) -> Facts:
-        """All that is known about it."""
+        """Metadata of the training run, JSON-serialisable."""
         return self.settings.facts | {
             "games": self.done,
             "moves": self.moves,
@@ -256,34 +256,34 @@ class NTupleLearner(Learner[NTupleSettings]):
         return {"weights": self.weights}
 
     def stored(self) -> Stored:
-        """Return the training as it is written to disk."""
+        """Return the network as it is written to disk."""
         stride = 4 if self.settings.phases[self.phase].coherent else 1
         return Stored(self.settings.network, self.weights, stride, self.facts)
 
     def save(self, path: Path) -> None:
-        """Write the weights that were visited, and what is known about them."""
+        """Write the visited weights and the metadata."""
         write_weights(path, self.stored())
 
     @classmethod
     def read_about(cls, path: Path) -> Facts:
-        """Read what is known about a training, without its weights."""
+        """Read the metadata of a training run, without its weights."""
         return read_about(path)
 
     @classmethod
     def read(cls, path: Path) -> tuple[Facts, Stored]:
-        """Read a training with all that it takes to go on."""
+        """Read a training run with all that resuming needs."""
         stored = read_weights(path, learning=True)
         return stored.facts, stored
 
     @classmethod
     def resumed(cls, stored: Stored, threads: int | None = None) -> Self:
-        """Return a training that goes on where it was when it was stored."""
+        """Return a training run resumed from what was stored."""
         found = cls(NTupleSettings.from_facts(stored.facts), threads)
         found.resume(stored.facts, stored)
         return found
 
     def resume(self, facts: Facts, tensors: Any) -> None:
-        """Go on from what was stored."""
+        """Resume from stored metadata and weights."""
         stored: Stored = tensors
         stride = 4 if self.settings.phases[facts["phase"]].coherent else 1
         if "packed" in facts or stored.stride != stride:
@@ -297,14 +297,14 @@ class NTupleLearner(Learner[NTupleSettings]):
     def pack(
         cls, path: Path, file: Path, *, step: float | None = None, visits: int | None = None
     ) -> None:
-        """Write what it takes to play: weights that were visited often enough, rounded."""
+        """Write a network for play only: the weights visited often enough, rounded."""
         stored = read_weights(path, learning=True)
         usual = VISITS if stored.facts["method"] == "tc" and stored.stride > 1 else 1
         write_packed(file, stored, step or usual_initial(stored.rules) / LEVELS, visits or usual)
 
     @property
     def largest(self) -> int:
-        """The bytes that the weights have in the phase that takes most."""
+        """The bytes that the weights take in the phase that needs most."""
         most = max(4 if phase.coherent else 1 for phase in self.settings.phases)
         now = 4 if self.settings.phases[self.phase].coherent else 1
         return self.weights.nbytes // now * most
@@ -315,7 +315,7 @@ class NTupleLearner(Learner[NTupleSettings]):
         return int(VISITED * self.largest)
 
     def player(self) -> NTuple:
-        """Return the player that makes the best move, each of several equally good ones alike."""
+        """Return the greedy player of the network, which chooses evenly among equal moves."""
         from lab2048.learn.ntuple_player import NTuple
 
         stored = self.stored()
@@ -325,12 +325,12 @@ class NTupleLearner(Learner[NTupleSettings]):
     def check_measurable(cls, settings: LearnerSettings) -> None:
         """Raise a `ValueError` if there is a discount."""
         if isinstance(settings, NTupleSettings) and settings.gamma != 1:
-            raise ValueError("a table has no discount: `against` goes without `gamma`")
+            raise ValueError("a table has no discount: `against` cannot go with `gamma`")
 
     # -- told ------------------------------------------------------------------------------------
 
     def introduction(self) -> str:
-        """Say what is about to be trained, and how large it is."""
+        """Return a line on what is about to be trained, and how large it is."""
         settings, network = self.settings, self.settings.network
         return (
             f"{settings.rules.name}, tuples {' '.join(network.tuples)} "
@@ -341,7 +341,7 @@ class NTupleLearner(Learner[NTupleSettings]):
 
     @classmethod
     def line(cls, record: Record) -> str:
-        """Return a block of games in a line."""
+        """Return the record of a block as text."""
         text = (
             f"{record['games']:>11,} games  {record['phase']:3}  mean {record['mean']:>9,.0f}  "
             f"max {record['max']:>7,}  {record['moves_per_second'] / 1e6:5.2f} M moves/s "
@@ -358,7 +358,7 @@ class NTupleLearner(Learner[NTupleSettings]):
         return text
 
     def summary(self) -> Facts:
-        """Return the last games by their largest tile."""
+        """Return statistics of the last games by largest tile."""
         return {"by_tile": by_tile(self.recent)}
 
 
@@ -366,7 +366,7 @@ class NTupleLearner(Learner[NTupleSettings]):
 
 
 def block_size(settings: NTupleSettings, goal: Goal) -> int:
-    """Return the games of a block, 0 if it is `log`; what is measured exactly takes longer."""
+    """Return the number of games per block, 0 for `log`; blocks to be measured are longer."""
     asked = settings.block_games()
     if asked is not None:
         return asked
@@ -376,9 +376,9 @@ def block_size(settings: NTupleSettings, goal: Goal) -> int:
 
 
 def next_block(done: int, block: int, goal: Goal) -> int:
-    """Return how many games come next: up to the next full block, or the end.
+    """Return the number of games up to the end of the block, or of the training run.
 
-    Blocks of 0 games end at 1, 2 and 5 times the powers of ten, from 1000 on.
+    If `block` is 0, blocks end at 1, 2 and 5 times the powers of ten, from 1000 on.
     """
     if block == 0:
         ends = (n * 10**power for power in range(3, 13) for n in (1, 2, 5))
@@ -389,7 +389,7 @@ def next_block(done: int, block: int, goal: Goal) -> int:
 
 
 def pause(done: int, goal: Goal) -> int:
-    """Return after how many games it is time to look up: a slice later, or where a phase ends."""
+    """Return the number of games at the next check: a slice later, or where a phase ends."""
     later = done + SLICE
     if goal.count is None:
         return later
@@ -398,7 +398,7 @@ def pause(done: int, goal: Goal) -> int:
 
 
 def by_tile(results: Counts) -> list[Facts]:
-    """Return games by their largest tile: how many, how they were, and how many made this one."""
+    """Return statistics of games by largest tile: number, means, share, and share that made it."""
     found = []
     for rank in sorted(set(results[:, 2].tolist())):
         games = results[results[:, 2] == rank]
@@ -416,15 +416,15 @@ def by_tile(results: Counts) -> list[Facts]:
 
 
 def reach_of(ranks: Counts) -> dict[str, float]:
-    """How many of some games made each tile, from the largest rank of each."""
+    """The share of games that made each tile, from the largest rank of each game."""
     tops = range(1, int(ranks.max()) + 1)
     return {str(1 << rank): float((ranks >= rank).mean()) for rank in tops}
 
 
 def usual_threads(rules: Rules) -> int:
-    """How many threads learn: one for each core, but on a small board only one.
+    """The default number of threads: one per core, but on a small board only one.
 
-    There a training is short, and with one thread repeats itself. Two are on the same boards most
-    of the time; if they learn backward, each takes the whole step that one should.
+    Training is short there, and reproducible with one thread. Two are on the same boards most of
+    the time; if they learn backward, each takes the full step that only one should.
     """
     return checked_threads(None) if rules.cells >= SMALL else 1

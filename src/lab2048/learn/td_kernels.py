@@ -1,20 +1,20 @@
 """Temporal-difference learning of n-tuple networks: the rules, and the loop that plays and learns.
 
 With s_t the state before move t, r_t the reward of that move, x_t the afterstate it leads to, and
-f the number of weights that a value is the sum of, a rule learns from each move of a game:
+f the number of weights added up for a value, a rule updates a value towards a target at each move:
 
-    td      V(x_t) goes to r_{t+1} + g V(x_{t+1})          x_{t+1}: the best of r + g V
-    state   V(s_t) goes to r_t + g V(s_{t+1})              a move: the best mean of r + g V
-    q       Q(s_t, a_t) goes to r_t + g max over a of Q(s_{t+1}, a)
+    td      V(x_t) towards r_{t+1} + g V(x_{t+1})          x_{t+1}: the best of r + g V
+    state   V(s_t) towards r_t + g V(s_{t+1})              a move: the best mean of r + g V
+    q       Q(s_t, a_t) towards r_t + g max over a of Q(s_{t+1}, a)
 
-g is a discount, usually 1, and what comes after the end of a game is 0. With the error e, the
-target minus the value, each of the f weights takes a step of (rate / f) e. By temporal coherence
-(`tc`), it takes |E| / A of the step, where E is the sum of the steps so far and A that of their
-sizes (|E| / A is 1 at first): weights that are pulled to and fro change slowly.
+g is the discount, usually 1; values after the end of a game are 0. With the error e, the target
+minus the value, each of the f weights takes a step of (rate / f) e. With temporal coherence (`tc`)
+it takes |E| / A of the step, where E is the sum of the steps so far and A that of their absolute
+values (|E| / A is 1 at first): weights whose steps often change sign change slowly.
 
-Learning is *forward*, after each move, or *backward*, after the game and from its end, so that what
-happened at the end is learnt from the whole way back. An optimistic start gives all boards a high
-value, so that what was not tried looks good.
+Learning is *forward*, after each move, or *backward*, after the game and from its end, so that the
+end of a game reaches all earlier positions at once. An optimistic start gives all boards a high
+value, so that untried moves look good.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ from lab2048.players.search_step import SPAWNING
 
 RULES = ("td", "state", "q")
 LONGEST_GAME = 1 << 18
-"""Moves of a game at most; with tiles up to 32768 there are hardly ever more."""
+"""The most moves of a game; with tiles up to 32768 there are hardly ever more."""
 
 
 class Trail(NamedTuple):
-    """A game as far as it was played: what was valued, which move was made, and its reward."""
+    """A game so far: at each move the board that is valued, the move and its reward."""
 
     boards: Words
     moves: Counts
@@ -72,7 +72,7 @@ class Trail(NamedTuple):
 
 
 def new_trail() -> Trail:
-    """Room for a game."""
+    """An empty trail, with room for any game."""
     return Trail(
         np.empty(LONGEST_GAME, np.uint64),
         np.empty(LONGEST_GAME, np.int64),
@@ -101,7 +101,7 @@ def adjust_kernel(net: NetworkKernels, change: Change) -> Adjust:
 
     @kernel(types.void(types.uint64, types.int64, types.float32, WEIGHTS), lean=True)
     def adjust(board: U, move: int, step: np.float32, weights: Weights) -> None:
-        """Change each weight of a board by a step, or by as much of it as the rule takes."""
+        """Change each weight of a board by a step, or the part that temporal coherence takes."""
         base = board
         for turned in range(sides):
             if turned:
@@ -125,7 +125,7 @@ def change_kernel(coherent: bool) -> Change:
 
     @kernel(types.void(types.uint64, types.float32, WEIGHTS), lean=True)
     def change(at: U, step: np.float32, weights: Weights) -> None:
-        """Change one weight by a step, or by as much of it as the rule takes."""
+        """Change one weight by a step, or the part that temporal coherence takes."""
         if coherent:
             coherent_step(weights, at, step)
         else:
@@ -139,7 +139,7 @@ def correct_kernel(value: Value, adjust: Adjust) -> Correct:
 
     @kernel(types.void(types.uint64, types.int64, types.float64, LESSON, WEIGHTS), lean=True)
     def correct(board: U, move: int, target: float, lesson: Any, weights: Weights) -> None:
-        """Learn that the value of a board, or of a move there, should have been the target."""
+        """Update the value of a board, or of a move on it, towards the target."""
         error = target - (lesson.initial + value(board, move, weights))
         adjust(board, move, np.float32(lesson.step * error), weights)
 
@@ -169,7 +169,7 @@ def learn_back_kernel(rule: str, value: Value, correct: Correct) -> LearnBack:
 
 
 class Parts(NamedTuple):
-    """The kernels that a game is played and learnt from with."""
+    """The kernels that play a game and learn from it."""
 
     choose: Choose
     explore: Explore
@@ -242,7 +242,7 @@ def learn_games_kernel(learn_game: LearnGame) -> LearnGames:
 
 
 class Learning(NamedTuple):
-    """The kernels of a network and a rule that others call."""
+    """The kernels of a network and a rule that callers use."""
 
     value: Value
     correct: Correct
@@ -252,7 +252,7 @@ class Learning(NamedTuple):
 
 @cache
 def learning_kernels(network: Network, rule: str, coherent: bool, backward: bool) -> Learning:
-    """The kernels that learn a network by a rule."""
+    """The kernels that train a network by a rule."""
     rows, cols = network.rows, network.cols
     net = network_kernels(network, 4 if coherent else 1, rule == "q")
     correct = correct_kernel(net.value, adjust_kernel(net, change_kernel(coherent)))

@@ -1,6 +1,6 @@
-"""The moves of temporal-difference learning: the best one by a rule, and a random one at times.
+"""The moves of temporal-difference learning: the best one by a rule, and random exploration.
 
-And what a state is worth to the one before it. `td_kernels` has the rules, and learns.
+Also what a state contributes to the target of the one before. `td_kernels` has the learning rules.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ UNIT = 2.0**-53
 
 
 class Lesson(NamedTuple):
-    """The numbers in a rule."""
+    """The parameters of a learning rule."""
 
     step: float
-    """The rate, divided by the number of weights that a value is the sum of."""
+    """The learning rate, divided by the number of weights added up for a value."""
     initial: float
-    """What every board is worth at first."""
+    """The initial value of every board."""
     gamma: float
     epsilon: float
-    """The chance of a random move."""
+    """The probability of a random move."""
 
 
 class Lines(NamedTuple):
-    """How the lines of a board slide."""
+    """The slide tables of a board: rows (across) and columns (down)."""
 
     across: Words
     down: Words
 
 
 def lines_of(rules: Rules) -> Lines:
-    """How the lines of a board slide."""
+    """The slide tables of a board of these rules."""
     return Lines(lines(rules.cols), lines(rules.rows))
 
 
@@ -75,7 +75,7 @@ Explore = Callable[[U, U, int, float], int]
 def four_moves(board: U, by: Any, rows: int, cols: int) -> tuple[U, U, U, U, U, U]:
     """The afterstates up, right, down, left, 0 where nothing moves; the rewards down and across.
 
-    (Up is worth as much as down, and left as right.)
+    (Up has the same reward as down, and left as right.)
     """
     turned = transpose(board, rows, cols)
     left, right, across = slide_lines(board, by.across, rows, cols)
@@ -117,7 +117,7 @@ def choose_kernel(net: NetworkKernels, rule: str, worth_of: WorthOf) -> Choose:
     def choose(
         board: U, by: Any, spawns: Any, lesson: Any, weights: Weights
     ) -> tuple[int, U, U, float]:
-        """The best move, its afterstate and reward, and what the state is worth to the one before.
+        """The best move, its afterstate, its reward, and the state's part of the previous target.
 
         At the end of a game they are -1, 0, 0 and 0.
         """
@@ -150,12 +150,12 @@ def choose_kernel(net: NetworkKernels, rule: str, worth_of: WorthOf) -> Choose:
 
 
 def worth_kernel(net: NetworkKernels, rule: str) -> WorthOf:
-    """The kernel that finds what a move is worth by a rule; the reward is a part of Q."""
+    """The kernel that values a move by a rule, with its reward (which Q includes)."""
     return worth_of_move_kernel(net) if rule == "q" else worth_of_after_kernel(net, rule)
 
 
 def worth_of_after_kernel(net: NetworkKernels, rule: str) -> WorthOf:
-    """The kernel of the rules `td` and `state`: the reward, and what the afterstate is worth."""
+    """The kernel of the rules `td` and `state`: the reward plus the discounted afterstate value."""
     after_value = after_value_kernel(net, rule, SPAWNING, LESSON)
 
     @kernel(WORTH_OF, lean=True)
@@ -169,7 +169,7 @@ def worth_of_after_kernel(net: NetworkKernels, rule: str) -> WorthOf:
 
 
 def worth_of_move_kernel(net: NetworkKernels) -> WorthOf:
-    """The kernel of the rule `q`: what the move is worth, reward and all."""
+    """The kernel of the rule `q`: the move's Q, which includes the reward."""
     value = net.value
 
     @kernel(WORTH_OF, lean=True)
@@ -184,7 +184,7 @@ def worth_of_move_kernel(net: NetworkKernels) -> WorthOf:
 def after_value_kernel(net: NetworkKernels, rule: str, spawns: Any, lesson: Any) -> AfterValue:
     """The kernel that values afterstates by a network of the rule `td` or `state`.
 
-    Its arguments are of these types.
+    `spawns` and `lesson` are the Numba types of its arguments.
     """
     if rule == "state":
         return mean_state_kernel(net, spawns, lesson)
@@ -199,12 +199,12 @@ def after_value_kernel(net: NetworkKernels, rule: str, spawns: Any, lesson: Any)
 
 
 def mean_state_kernel(net: NetworkKernels, spawns: Any, lesson: Any) -> AfterValue:
-    """The kernel that values the states that spawns lead to."""
+    """The kernel that averages the values of the states that spawns lead to."""
     rows, cols, value = net.network.rows, net.network.cols, net.value
 
     @kernel(types.float64(types.uint64, spawns, lesson, WEIGHTS), lean=True)
     def mean_state(after: U, spawns: Any, lesson: Any, weights: Weights) -> float:
-        """The mean value of the states that spawns lead to; of those without a move it is 0."""
+        """The mean value of the states that spawns lead to; without a legal move it is 0."""
         total = 0.0
         cells = empty_cells(after, rows, cols)
         n = np.float64(count(cells))
@@ -226,7 +226,7 @@ def explore_kernel(rows: int, cols: int) -> Explore:
 
     @kernel(types.int64(types.uint64, types.uint64, types.int64, types.float64), lean=True)
     def explore(board: U, word: U, best: int, epsilon: float) -> int:
-        """The best move, or with this chance any."""
+        """The best move, or with probability `epsilon` a random legal one."""
         if np.float64(word >> U(11)) * UNIT >= epsilon:
             return best
         mask = legal(board, rows, cols)

@@ -1,8 +1,8 @@
 """A network that teaches itself by search: self-play in the manner of AlphaZero, with chance.
 
 Many games are played side by side. On every board a tree search with the network
-(`batched_search`) finds how often each move deserves to be tried; a move is drawn by these visits.
-The network then learns
+(`batched_search`) finds how often each move deserves to be tried, and a move is drawn by these
+visits. The network then learns
 
 - the *policy*: moves that lose little, by the values that the search has found (`soft_shares`); or
   the shares of the visits, as in the papers (`soft` = 0);
@@ -10,19 +10,19 @@ The network then learns
   found for later states:  G(t) = r(t) + (1 - lambda) v(t + 1) + lambda G(t + 1) - luck(t);
 - the *value of the afterstate* that the move led to: G(t) - r(t).
 
-The luck of a spawn is what it changes in the eyes of the network: its value of the state that
-followed, less the mean over all that could have. It is nothing on average, whatever the network
-says, so returns without it are as right as with it; but they vary far less, for nothing else in the
-game is left to chance. (Ours: in the papers it stays. `lucky` is for that.)
+The luck of a spawn is the network's value of the state that followed, less the mean over all states
+that could have. Its expectation is 0, whatever the network says, so subtracting it leaves returns
+unbiased; but their variance is far smaller, for nothing else in the game is left to chance. (The
+papers do not subtract it; neither does `lucky`.)
 
-The loss is the sum of three: what is wrong with the policy (`gradient.soft_loss`), and, with the
-weight `worth`, the cross-entropies of both values, which are distributions over bins (`residual`).
-With `bins` = 0 values are numbers and their losses squared errors. They are then in units of the
-mean score of the games that were played lately: so they are about 1, however good the network has
-become. When the unit changes, the last layer is changed too.
+The loss has three terms: that of the policy (`gradient.soft_loss`, or the cross-entropy with `soft`
+= 0), and, with the weight `worth`, the cross-entropies of both values, which are distributions over
+bins (`residual`). With `bins` = 0 values are numbers and their losses squared errors. They are then
+in units of the mean score of recent games, and so about 1, however strong the network has become.
+When the unit changes, the last layer is rescaled.
 
 The network sees every board upright (`encoding.upright`), so it plays all images alike. Games and
-what there is to learn from them are in `selfplay`, the settings and presets in `zero_settings`.
+their lessons are in `selfplay`, the settings and presets in `zero_settings`.
 """
 
 from __future__ import annotations
@@ -57,48 +57,48 @@ if TYPE_CHECKING:
     from lab2048.players.player import Player
 
 CHUNK = 32
-"""Moves of each game between two trainings."""
+"""Moves per game and chunk, after which the network is trained."""
 SLOW = 0.9
-"""How much of the mean score stays with every chunk."""
+"""The decay of the running mean score, per chunk."""
 GATE_SEED = 1 << 30
-"""Games that decide whether weights are kept are those of a seed of their own."""
+"""Added to the seed for the games that decide whether weights are kept."""
 
 
 # -- training ------------------------------------------------------------------------------------
 
 
 class Part(NamedTuple):
-    """A part of a training: games played on, and learnt from."""
+    """One chunk of training: games continued, and learnt from."""
 
     moves: int
     scores: list[int]
-    """Of games that are over."""
+    """Of finished games."""
     losses: tuple[float, float, float]
     """Of the policy, the value of states, and that of afterstates."""
     playing: float
-    """Seconds."""
+    """Seconds, as in `learning`."""
     learning: float
     weights: tuple[int, int]
-    """The oldest and the newest weights that games were played with: after so many chunks."""
+    """The oldest and newest weights that games were played with, by the number of chunks before."""
     behind: int = 0
-    """How many chunks had been learnt from since the oldest."""
+    """The number of chunks learnt from since the oldest weights."""
 
 
 class Games(NamedTuple):
-    """Games that were played on, and what there is to learn from them."""
+    """Games continued for a chunk, and their lessons."""
 
     lessons: list[Lessons]
     scores: list[int]
-    """Of those that are over."""
+    """Of finished games."""
     weights: tuple[int, int]
 
 
 class StoppedError(Exception):
-    """The training was told to end."""
+    """Training was stopped."""
 
 
 class Best(NamedTuple):
-    """The weights that are kept, and the median score that they have reached."""
+    """The best weights so far, the median score that they reached, and their scale."""
 
     tensors: Tensors
     median: float
@@ -106,7 +106,7 @@ class Best(NamedTuple):
 
 
 class ZeroLearner(NeuralLearner[ZeroSettings]):
-    """A network that plays games with itself, and learns from them."""
+    """A network in training by self-play."""
 
     settings_class = ZeroSettings
     kind = "zero"
@@ -124,22 +124,22 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
         self.workers = [SelfPlay(settings, games, settings.seed + k) for k in range(self.threads)]
         self.replay = Replay(settings.buffer, LESSON_COLUMNS)
         self.chunks = self.games = 0
-        """How often it has played and learnt, and how many games are over."""
+        """The numbers of chunks and of finished games."""
         self.scale = 0.0
-        """How many points a value of 1 is: 1 with bins; not known before the first game is over."""
+        """Points per unit of value: 0 until the first game is over, then always 1 with bins."""
         self.usual = 0.0
-        """The mean score of games that were played lately."""
+        """The running mean score of recent games."""
         self.best = Best(model_tensors(self.net.model), -1.0, 0.0)
         self._parts: list[Part] = []
-        """What happened since the last record."""
+        """The chunks since the last record."""
 
     @property
     def moves(self) -> int:
-        """The moves that there were to learn from."""
+        """The number of moves that became lessons."""
         return self.done
 
     def counts(self) -> dict[str, float]:
-        """Return moves and games of self-play, and steps of learning."""
+        """Return moves and games of self-play, and training steps."""
         return {"moves": self.done, "games": self.games, "steps": self.net.steps}
 
     def step(self, goal: Goal) -> None:
@@ -147,9 +147,9 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
         self._parts.append(self.chunk(goal.share(self)))
 
     def chunk(self, share: float) -> Part:
-        """Play on and learn; what that was like. The training is as far along as `share` says.
+        """Play on and learn; return a summary. `share` is the part of the training that is done.
 
-        If it is stopped while it plays, or fails, everything is as it was before.
+        If self-play is stopped or fails, the state from before is restored.
         """
         began = time.perf_counter()
         temperature, rate = self.settings.at(share)
@@ -182,13 +182,13 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
         return Part(new, scores, losses, middle - began, end - middle, games.weights, behind)
 
     def _rescale(self) -> None:
-        """Let the scale follow the mean score of games; what values mean in points stays."""
+        """Let the scale follow the mean score of games, keeping values in points the same."""
         before = self.scale
         self.scale = 1.0 if self.settings.bins else max(1.0, self.usual)
         self._keep_points(before)
 
     def _keep_points(self, before: float) -> None:
-        """Let the values of weights that were learnt at another scale mean the same in points."""
+        """Rescale weights learnt at another scale, so that their values in points stay the same."""
         if before and before != self.scale:
             with torch.no_grad():
                 for parameter in self.net.model.worths.parameters():
@@ -196,11 +196,11 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
 
     @classmethod
     def in_play(cls, model: Tower) -> nn.Module:
-        """Return a copy that is faster to ask."""
+        """Return a copy with faster inference."""
         return frozen(model)
 
     def _careful(self) -> Network:
-        """The network as it is now, which answers until the training is stopped."""
+        """Return the current network, which raises `StoppedError` once training is stopped."""
         network: Network = self.network()
 
         def ask(boards: Words) -> tuple[Singles, Singles]:
@@ -226,11 +226,11 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
 
     @property
     def units(self) -> tuple[float, float]:
-        """How many points a value of 1 is, and the mean score, as searches take them."""
+        """The scale and the mean score that self-play uses, which are never 0."""
         return self.scale or 1.0, max(1.0, self.usual)
 
     def _learn(self, new: int, rate: float) -> tuple[float, float, float]:
-        """Learn from positions at random, as many as new ones ask for; the mean losses."""
+        """Learn from random positions, `reuse` per new one, and return the mean losses."""
         torch.set_num_threads(min(len(self.workers), os.cpu_count() or 1))
         draw = np.random.default_rng((self.settings.seed, self.chunks))
         self.net.model.train()
@@ -243,7 +243,7 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
         return policy, state, after
 
     def _update(self, lessons: Lessons, rate: float) -> list[float]:
-        """Learn from some positions; the three losses before."""
+        """Train on a batch of positions, and return the three losses from before the step."""
         rules, device = self.settings.rules, self.net.device
         size = len(lessons.states)
         boards = np.concatenate([lessons.states, lessons.afters])
@@ -263,9 +263,9 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
         return [policy.item(), state.item(), after.item()]
 
     def _keep_if_better(self) -> None:
-        """Go on with what was learnt if the median of its games is better, else with the best.
+        """Keep the new weights if the median of their games is better, else return to the best.
 
-        If it is stopped before that is known, it goes on with what was learnt.
+        If training is stopped before that is known, the new weights stay.
         """
         games = SelfPlay(self.settings, self.settings.games, self.settings.seed + GATE_SEED)
         games.searches.scale = self.scale or 1.0
@@ -280,7 +280,7 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
             self._keep_points(self.best.scale)
 
     def record(self) -> Record:
-        """Return what was played and learnt since the last record."""
+        """Return a summary of play and learning since the last record."""
         parts, self._parts = self._parts, []
         scores = [score for part in parts for score in part.scores]
         losses = np.mean([part.losses for part in parts], axis=0).tolist()
@@ -302,7 +302,7 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
 
     @property
     def facts(self) -> Facts:
-        """All that is known about it."""
+        """Metadata of the training run, JSON-serialisable."""
         return {
             **self.settings.facts,
             "scale": self.scale,
@@ -320,7 +320,7 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
         }
 
     def tensors(self) -> Tensors:
-        """Return all that it takes to go on, beside the facts."""
+        """Return all that resuming needs, besides the metadata."""
         found = self.net.tensors() | self.replay.tensors()
         if self.settings.gate:
             found |= {f"{GAME}best.{name}": each for name, each in self.best.tensors.items()}
@@ -329,7 +329,7 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
         return found
 
     def resume(self, facts: Facts, tensors: Tensors) -> None:
-        """Go on from what was stored."""
+        """Resume from stored metadata and tensors."""
         self.net.load(tensors, facts["steps"])
         self.replay.load(tensors, facts["following"])
         for k, worker in enumerate(self.workers):
@@ -344,7 +344,7 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
 
     @classmethod
     def asking(cls, ask: Callable[[Words], Any], facts: Facts) -> Player:
-        """Return the bare policy: the network's own choice, without search."""
+        """Return the bare policy: the network's choice without search."""
         from lab2048.learn.neural_players import Loaded, Zero
 
         rules = Rules.parse(facts["board"], facts["p4"])
@@ -353,7 +353,7 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
     # -- told ------------------------------------------------------------------------------------
 
     def introduction(self) -> str:
-        """Say what is about to be trained."""
+        """Return a line on what is about to be trained."""
         settings = self.settings
         return (
             f"{settings.rules.name}, preset {settings.preset}, {self.size:,} weights; "
@@ -363,7 +363,7 @@ class ZeroLearner(NeuralLearner[ZeroSettings]):
 
     @classmethod
     def line(cls, record: Record) -> str:
-        """Return a part of a training in a line."""
+        """Return a record as text."""
         text = (
             f"{record['moves']:>11,} moves  {record['games']:>8,} games  "
             f"mean {record['mean']:>8,.0f}  {record['moves_per_second']:,.0f} moves/s  "

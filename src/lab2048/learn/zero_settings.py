@@ -1,4 +1,4 @@
-"""The settings of self-play with a tree search (`zero`), and presets of them."""
+"""The settings and presets of self-play with a tree search (`zero`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lab2048.learn.residual import Tower
 
 NODE, LESSON = 1 << 10, 40
-"""Bytes that a node of a tree takes, about, and a position that is learnt from."""
+"""Bytes per tree node (approximately), and per position in the replay buffer."""
 BACKUPS = ("best", "mean")
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -33,52 +33,52 @@ PRESETS: dict[str, dict[str, Any]] = {
         "backup": "mean", "reuse": 2.0, "worth": 1.0,
     },
 }  # fmt: skip
-"""Settings by name. `paper` (Yamashita and others, 2022) and `zhou` (2019) have what the papers
-print; what they do not print is ours, such as games, batches, and the network of `zhou`."""
+"""Settings by name. `paper` (Yamashita and others, 2022) and `zhou` (2019) follow the papers; what
+these do not state is our choice, such as games, batches, and the network of `zhou`."""
 
 
 @dataclass(frozen=True)
 class ZeroSettings(NeuralSettings):
-    """What self-play depends on. Ranges allow far more than is of use, and less than does harm."""
+    """The settings of self-play. Ranges allow far more than is useful, but nothing harmful."""
 
     preset: str = setting("small", "Settings by name", choices=tuple(PRESETS))
     blocks: int = setting(1, "Residual blocks of the network", low=0, high=1000)
     channels: int = setting(64, "Channels of a block", low=1, high=4096)
-    head: int = setting(16, "Channels of the layer of a head", low=1, high=4096)
+    head: int = setting(16, "Channels of the layer of each head", low=1, high=4096)
     bins: int = setting(
-        96, "Bins of the distribution that a value is (0: it is a number)", low=0, high=1 << 16
+        96, "Bins of the distribution over values (0: a value is a number)", low=0, high=1 << 16
     )
     """With 0 bins a value is a number in units of the mean score of games."""
     simulations: int = setting(20, "Simulations per move in self-play", low=1, high=100_000)
     games: int = setting(256, "Games side by side", low=1, high=1 << 20)
-    rate: float = setting(3e-3, "How fast to learn", low=1e-7, high=1)
-    falling: bool = setting(True, "Let the learning rate fall to a hundredth, as half a cosine")
+    rate: float = setting(3e-3, "Learning rate", low=1e-7, high=1)
+    falling: bool = setting(True, "Let the learning rate fall to a hundredth along half a cosine")
     batch: int = setting(256, "Positions per step", low=1, high=1 << 20, counts="positions")
-    reuse: float = setting(4.0, "Times that a position is learnt from", low=0, high=1000)
+    reuse: float = setting(4.0, "Times that each position is learnt from", low=0, high=1000)
     buffer: int = setting(
         1 << 19, "Positions in the replay buffer", low=1, high=1 << 32, counts="positions"
     )
-    worth: float = setting(0.25, "Weight of the losses of values beside the policy's", low=0)
+    worth: float = setting(0.25, "Weight of the value losses relative to the policy loss", low=0)
     soft: float = setting(
-        0.02, "A move that loses this share of the mean score is 2.7 times less right (0: learn "
+        0.02, "A move's target falls e-fold per loss of this share of the mean score (0: learn "
         "the shares of visits, as in the papers)", low=0,
     )  # fmt: skip
     trace: float = setting(0.8, "The lambda of returns", low=0, high=1)
     lucky: bool = setting(False, "Leave the luck of spawns in returns, as in the papers")
     horizon: int = setting(
-        16, "Moves of a game that a return looks at, at least", low=1, high=1 << 20
+        16, "Moves of a game that a return looks ahead, at least", low=1, high=1 << 20
     )
     noise: float = setting(0.1, "Share of noise in the priors of a root", low=0, high=1)
     spread: float = setting(1.0, "Parameter of the Dirichlet noise", low=0)
-    warm: float = setting(0.2, "The temperature at first, which falls to 0", low=0)
+    warm: float = setting(0.2, "Initial temperature, which falls to 0", low=0)
     gate: int = setting(
-        0, "After this many chunks weights are kept only if the median is better (0: always)",
+        0, "Chunks between checks that keep weights only if the median is better (0: no checks)",
         low=0, high=1 << 30,
     )  # fmt: skip
     decay: float = setting(1e-5, "Weight decay", low=0)
     c1: float = setting(0.2, "How much searches explore", low=0)
     c2: float = setting(19652.0, "Visits after which exploring grows (inf: never)", low=0)
-    backup: str = setting("best", "How searches value what is above a leaf", choices=BACKUPS)
+    backup: str = setting("best", "How searches back up the values of leaves", choices=BACKUPS)
     parts: int = setting(20, "Lines of the log", low=1, high=100_000, stored=False)
 
     board: ClassVar[str] = "3x3"
@@ -88,33 +88,33 @@ class ZeroSettings(NeuralSettings):
 
     @classmethod
     def of(cls, rules: Rules, preset: str = "small", **given: Any) -> Self:
-        """Return the settings of a preset, some of them changed."""
+        """Return the settings of a preset, with some changed."""
         if preset not in PRESETS:
             raise ValueError(f"there is no preset {preset[:40]!r}; {nearest(preset, PRESETS)}")
         return cls(rules, preset, **{**PRESETS[preset], **given})
 
     def at(self, share: float) -> tuple[float, float]:
-        """Return temperature and learning rate when this share of the training is done."""
+        """Return the temperature and learning rate when this share of the training is done."""
         share = min(1.0, share)
         return self.warm * (1 - share), self.rate * (falling_rate(share) if self.falling else 1.0)
 
     @property
     def facts(self) -> Facts:
-        """The settings as they are stored; JSON does not know infinity."""
+        """The settings as stored; JSON has no infinity."""
         return {**super().facts, "c2": None if math.isinf(self.c2) else self.c2}
 
     @classmethod
     def from_facts(cls, facts: Facts) -> Self:
-        """Return the settings of a training that was stored."""
+        """Return the settings of a stored training run."""
         return super().from_facts({**facts, "c2": math.inf if facts["c2"] is None else facts["c2"]})
 
     @property
     def memory(self) -> int:
-        """The bytes that trees and positions of a training take, about."""
+        """The approximate bytes of the trees and the replay buffer."""
         return NODE * self.games * (self.simulations + 1) + LESSON * self.buffer
 
     def new_network(self) -> Tower:
-        """Return the residual tower."""
+        """Return a new residual tower."""
         from lab2048.learn.residual import Tower
 
         return Tower(self.rules, self.channels, self.blocks, self.head, self.bins)

@@ -26,19 +26,19 @@ Function = Callable[[Bytes, Flags], Any]
 
 @dataclass(frozen=True, eq=False)
 class Custom(Player):
-    """A player that is a function from boards and legal moves to moves, or to their chances.
+    """A player that is a function from boards and legal moves to moves, or to their probabilities.
 
     The function is given ranks (uint8, N x rows x cols; 0 is empty, 11 is 2048) and which moves are
-    legal (bool, N x 4; up, right, down, left). It returns a direction a board (N whole numbers), or
-    the chance of each move (N x 4). Whether it `draws`, so that two calls with the same boards may
-    return different things, only the user knows; then its exact value cannot be told.
+    legal (bool, N x 4; up, right, down, left). It returns one direction per board (N integers), or
+    the probability of each move (N x 4). Only the user knows whether it `draws`, so that two calls
+    with the same boards may return different things; if so, it has no exact value.
     """
 
     function: Function
     title: str = ""
     random: bool = False
     alike: bool = False
-    """Whether it plays all images of a board alike; that is believed."""
+    """Whether it plays all images of a board alike, which is not checked."""
 
     name = "python"
     about = "your own: python:MODULE.FUNCTION"
@@ -50,7 +50,7 @@ class Custom(Player):
 
     @property
     def identity(self) -> str:
-        """The spec, and the sources of its module and the function's: the user may change them."""
+        """The spec, and a hash of the sources of its modules, which the user may change."""
         named = sys.modules.get(self.title.removeprefix(f"{self.name}:").rpartition(".")[0])
         digest = hashlib.sha256()
         for thing in (named, self.function, type(self.function)):
@@ -82,7 +82,7 @@ class Custom(Player):
         return np.where(legal_moves(boards, self.rules), chances, np.nan)
 
     def choose_many(self, boards: Words, words: Words) -> Counts:
-        """The move that a word draws by the chances."""
+        """The moves that the words draw by the probabilities."""
         heaps = np.cumsum(self._ask(boards), axis=1)
         draws = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 * heaps[:, -1]
         moves = (heaps <= draws[:, None]).sum(axis=1)
@@ -95,7 +95,7 @@ class Custom(Player):
         return self._ask(boards)
 
     def _ask(self, boards: Words) -> Floats:
-        """The chances that the function gives, checked."""
+        """The probabilities that the function returns, checked."""
         from lab2048.players.ties import legal_moves
 
         rules = self.rules
@@ -103,7 +103,7 @@ class Custom(Player):
         legal = legal_moves(boards, rules)
         some = legal.any(axis=1)
         chances = np.zeros((len(boards), 4))
-        if some.any():  # it is not asked about boards on which there is nothing to do
+        if some.any():  # the function never sees boards without a legal move
             shown = ranks[some].reshape(-1, rules.rows, rules.cols)
             answer = self.function(shown, legal[some])
             try:
@@ -114,12 +114,12 @@ class Custom(Player):
         return chances
 
     def _checked(self, given: NDArray[Any], legal: Flags, boards: Words) -> Floats:
-        """What the function returned, as chances; or a `PlayerError` that says what is wrong."""
+        """Return the function's result as probabilities, or raise a `PlayerError`."""
         n = len(boards)
         if given.shape == (n,) and given.dtype.kind in "iu":
             wrong = (given < 0) | (given > 3)
             if wrong.any():
-                self._refuse(f"direction {given[wrong][0]}, which is none of 0 to 3", boards[wrong])
+                self._refuse(f"direction {given[wrong][0]}, which is not 0 to 3", boards[wrong])
             chances = np.zeros((n, 4))
             chances[np.arange(n), given] = 1.0
         elif given.shape == (n, 4) and given.dtype.kind in "fiub":
@@ -149,7 +149,7 @@ class Custom(Player):
 
 
 def load(path: str, rules: Rules) -> Custom:
-    """The player `python:MODULE.FUNCTION`; modules in the present folder are found too."""
+    """The player `python:MODULE.FUNCTION`; modules in the current folder are found too."""
     module, _, name = path.rpartition(".")
     if not module or not name.isidentifier():
         raise PlayerError(f"python:MODULE.FUNCTION names a function in a module, not {path[:60]!r}")
@@ -170,7 +170,7 @@ def load(path: str, rules: Rules) -> Custom:
 
 
 def _guarded(function: Function, path: str) -> Function:
-    """The function, but what it raises is said in a line, with the place."""
+    """Wrap a function so that what it raises becomes an error of one line, with the place."""
 
     @functools.wraps(function)
     def guarded(ranks: Bytes, legal: Flags) -> Any:

@@ -4,7 +4,7 @@
     W(x, 0)    = H(x)                     the heuristic
     W(x, d)    = sum over spawns s' on x of p * max over moves of Q(s', a, d)
 
-With a cut-off, what is reached with less than this probability is valued by H at once.
+With a cut-off, afterstates reached with less than this probability are valued by H at once.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from lab2048.players.time_limit import check_time
 
 DEEPEST = 12
 UNLIKELY = 0.003
-"""With a time limit, a search that leaves out what is less likely gets deeper, and plays better."""
+"""The default cut-off with a time limit: pruning what is less likely goes deeper, and plays
+better."""
 FIRST_RATE = 1e7
 
 
 class _Rooms(threading.local):
-    """The memories of a thread, by depth. A player's own would be held for as long as it is."""
+    """The memories of a thread by depth, for all players: their own would live as long as they."""
 
     def __init__(self) -> None:
         self.by_depth: dict[int, Memory] = {}
@@ -43,20 +44,20 @@ _rooms = _Rooms()
 
 
 def time_option() -> Any:
-    """The option for the time a move."""
-    about = "time a move, in place of a depth"
+    """The option for the time per move."""
+    about = "time per move, in place of a depth"
     return option(None, about, low=1e-4, high=3600, kind="seconds")
 
 
 def cutoff_option() -> Any:
-    """The option for what is too unlikely to look into."""
-    about = f"do not look into what is less likely; {UNLIKELY} with a time, else 0"
+    """The option for the cut-off probability."""
+    about = f"prune what is less likely than this; {UNLIKELY} with a time, else 0"
     return option(None, about, low=0, high=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Searcher(Player):
-    """A player that looks ahead to a depth, or as deep as a time allows, with some evaluator."""
+    """A player that searches to a depth, or as deep as a time limit allows, with any evaluator."""
 
     depth: int = option(3, "own moves to look ahead", low=1, high=DEEPEST)
     time: float | None = time_option()
@@ -76,19 +77,19 @@ class Searcher(Player):
 
     @property
     def symmetric(self) -> bool:
-        # what is cut off depends on the way a board was come to first
+        # what is cut off depends on how a board was reached first
         return self.splits and not self.cutoff
 
     def prepare(self) -> None:
-        """Compile, without thinking as long as a move may take."""
+        """Compile, without spending the time of a whole move."""
         replace(self, time=None, depth=2).choose(Game(self.rules, 0).board)
 
     def search(self) -> tuple[RootValues, Any]:
-        """The kernel that searches, and what it values boards by."""
+        """The search kernel, and the evaluator that it is given."""
         raise PlayerError(f"{self.name} has no search")
 
     def spawns(self, cutoff: float) -> Spawning:
-        """The spawns that it looks at."""
+        """The spawns that a search considers."""
         return spawning(self.rules, cutoff)
 
     def values_many(self, boards: Words, words: Words) -> Floats:
@@ -105,7 +106,7 @@ class Searcher(Player):
         return out
 
     def memory(self, depth: int) -> Memory:
-        """What this thread searches with, to a depth; all its players share it."""
+        """This thread's memory for searches of a depth, which all its players share."""
         found = _rooms.by_depth.get(depth)
         if found is None:
             found = _rooms.by_depth[depth] = new_memory(depth)
@@ -113,13 +114,13 @@ class Searcher(Player):
         return found
 
     def _deepen(self, board: Words, out: Floats, by: Any, spawns: Any) -> None:
-        """Search deeper and deeper until the time is up; what is not finished does not count."""
+        """Deepen the search until the time is up; a depth that is not finished does not count."""
         assert self.time is not None
         end = time.perf_counter() + self.time
         search, _ = self.search()
         memory = self.memory(DEEPEST)
         found = np.empty_like(out)
-        rate: float = getattr(self._own, "rate", FIRST_RATE)  # moves a second
+        rate: float = getattr(self._own, "rate", FIRST_RATE)  # moves per second
         for depth in range(1, DEEPEST + 1):
             began = time.perf_counter()
             before = int(memory.tally[MADE])
@@ -131,7 +132,7 @@ class Searcher(Player):
             if made > 10_000:
                 rate += 0.2 * (made / (time.perf_counter() - began) - rate)
             if depth > 1 and (made > allowed or spawns.stop[0]):
-                spawns.stop[0] = 0  # what was found before it counts
+                spawns.stop[0] = 0  # no error: the result of the depth before counts
                 break
             out[:] = found
             if time.perf_counter() >= end:
@@ -141,10 +142,10 @@ class Searcher(Player):
 
 @dataclass(frozen=True, eq=False)
 class Expectimax(HeuristicPlayer, Searcher):
-    """Expectimax to a depth, or as deep as a time allows."""
+    """Expectimax to a depth, or as deep as a time limit allows."""
 
     heuristic: str = option(DEFAULT, "what the last board is worth", choices=HEURISTICS)
-    cells: int = option(0, "spawns only on so many cells (Zhou); 0: on all", low=0, high=16)
+    cells: int = option(0, "spawn on at most this many cells (Zhou); 0: on all", low=0, high=16)
 
     name = "expectimax"
     about = "the best move on average over all spawns, some moves ahead"

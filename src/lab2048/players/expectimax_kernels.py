@@ -1,11 +1,11 @@
 """The kernels of expectimax; `lab2048.players.expectimax` says what they compute.
 
 The last moves are most of the work: the states that spawns lead to are put into lanes, and all
-their moves are made and valued there in short loops. Afterstates that were valued before with as
-many moves to go are found in a table, so the result is what it would be without one.
+their moves are made and valued there in short loops. A table holds the afterstates that were valued
+before, by the number of moves to go, so it does not change the result.
 
-With a cut-off, what is reached with less than this probability is valued by H at once. The value in
-the table may then be of a likelier way to the same board.
+With a cut-off, afterstates reached with less than this probability are valued by H at once. The
+value in the table may then come from a path to the same board that has another probability.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from lab2048.players.search_memory import BUDGET, FOUND, LANES, MADE, MEMORY, fo
 from lab2048.players.search_step import SPAWNING, Steps, steps
 
 MOST = 120
-"""The afterstates that one afterstate can lead to: by 30 spawns and 4 moves."""
+"""The most afterstates that one afterstate can lead to: by 30 spawns and 4 moves."""
 SEEN = 256
-"""Room for them in a small table."""
+"""Places for them in a small hash table."""
 
 TrySlides = Callable[[Words, Words, Any, Words, Floats], None]
 BestMoves = Callable[[Words, int, Any, Floats], None]
@@ -43,14 +43,14 @@ RootValues = Callable[[Words, int, Any, Any, Any, Floats], None]
 
 
 def try_slides_kernel(step: Steps, evaluate: Evaluate, on_side: bool) -> TrySlides:
-    """The kernel that values slid boards; those that lie on their side have columns for rows."""
+    """The kernel that values slid boards; those `on_side` are transposed."""
     rows, cols = step.rows, step.cols
 
     @kernel(types.void(WORDS, WORDS, step.by, WORDS, FLOATS))
     def try_slides(before: Words, slid: Words, by: Any, other: Words, best: Floats) -> None:
         """Raise `best` to the value of the slid board in every lane where something moved.
 
-        `other` is to work in.
+        `other` is scratch space.
         """
         for j in range(LANES):
             other[j] = transpose(slid[j], cols, rows) if on_side else transpose(slid[j], rows, cols)
@@ -72,10 +72,10 @@ def best_moves_kernel(step: Steps, evaluate: Evaluate) -> BestMoves:
     def best_moves(lanes: Words, filled: int, by: Any, best: Floats) -> None:
         """Write the best Q of a single move on the board of every lane.
 
-        Without a move it is the value of a dead end. Lanes that are not filled go along.
+        Without a legal move it is the value of a dead end. Unfilled lanes are computed too.
 
-        The boards are the first row of `lanes`; the other four are to work in. So is the second of
-        `best`, whose first gets the result.
+        The boards are the first row of `lanes`; the other four are scratch space. So is the second
+        row of `best`, whose first gets the result.
         """
         boards, turned, first, last, other = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
         across, down = best[0], best[1]
@@ -111,7 +111,7 @@ def last_values_kernel(step: Steps, best_moves: BestMoves) -> LastValues:
     def value_lanes(
         filled: int, weights: Floats, wanted: Counts, by: Any, memory: Any, out: Floats
     ) -> None:
-        """Value the states in the lanes, and add that to what they are wanted for."""
+        """Value the states in the lanes, and add that to their afterstates' values."""
         best_moves(memory.lanes, filled, by, memory.best)
         for j in range(filled):
             out[wanted[j]] += weights[j] * memory.best[0, j]
@@ -121,7 +121,7 @@ def last_values_kernel(step: Steps, best_moves: BestMoves) -> LastValues:
     def last_values(
         afters: Words, chances: Floats, by: Any, spawns: Any, memory: Any, out: Floats
     ) -> None:
-        """W(x, 1) of each afterstate."""
+        """Write W(x, 1) of each afterstate."""
         weights, wanted = np.empty(LANES, np.float64), np.empty(LANES, np.int64)
         fresh, boards = np.zeros(len(afters), np.bool_), memory.lanes[0]
         filled = 0
@@ -165,7 +165,7 @@ def last_values_kernel(step: Steps, best_moves: BestMoves) -> LastValues:
 
 @fragment
 def add_seen(after: U, seen: Words, numbers: Counts, afters: Words, found: int) -> int:
-    """The number of an afterstate among those found so far, of which there are `found`."""
+    """The number of an afterstate among the `found` ones so far, to which it is added if new."""
     place = mix(after) & U(SEEN - 1)
     while seen[place] != after:
         if seen[place] == U(0):
@@ -177,14 +177,14 @@ def add_seen(after: U, seen: Words, numbers: Counts, afters: Words, found: int) 
 
 
 def expand_kernel(step: Steps) -> Expand:
-    """The kernel that finds all afterstates that come next."""
+    """The kernel that finds all afterstates that follow an afterstate."""
     make_moves, open_cells = step.make_moves, step.open_cells
 
     @kernel(types.int64(types.uint64, step.by, SPAWNING, COUNTS, FLOATS, WORDS))
     def expand(after: U, by: Any, spawns: Any, links: Counts, gains: Floats, afters: Words) -> int:
-        """Write all afterstates that come next, each once; how many they are.
+        """Write all afterstates that follow, each once, and return their number.
 
-        `links` has for every spawn and direction the number of the afterstate, or -1; `gains` what
+        `links` gets the number of the afterstate for every spawn and direction, or -1; `gains` what
         the move gains. Spawns are in the order of the cells, the 2 before the 4.
         """
         seen, numbers = np.zeros(SEEN, np.uint64), np.empty(SEEN, np.int64)
@@ -224,21 +224,21 @@ def mean_best(n: Any, by: Any, spawns: Any, links: Counts, gains: Floats, values
 
 @fragment
 def ends_here(chance: float, n: Any, spawns: Any) -> bool:
-    """Whether all that follows an afterstate with n empty cells is too unlikely to look into."""
+    """Whether all that follows an afterstate with n empty cells is less likely than the cut-off."""
     return bool(chance * max(spawns.two, spawns.four) < spawns.cutoff * n)
 
 
 def value_unlikely_kernel(step: Steps, last_values: LastValues) -> LastValues:
-    """The kernel that values afterstates after which all is cut off."""
+    """The kernel that values afterstates after which everything is cut off."""
     open_cells = step.open_cells
 
     @kernel(types.void(WORDS, FLOATS, step.by, SPAWNING, MEMORY, FLOATS))
     def value_unlikely(
         afters: Words, chances: Floats, by: Any, spawns: Any, memory: Any, out: Floats
     ) -> None:
-        """Write the values of those after which all is cut off.
+        """Write the values of those after which everything is cut off.
 
-        Only one move is left, so they go into lanes too.
+        Only one move is left for them, so they go into lanes too.
         """
         some, likely = np.empty(len(afters), np.uint64), np.empty(len(afters), np.float64)
         places, found = np.empty(len(afters), np.int64), 0
@@ -269,7 +269,7 @@ def values_of_kernel(step: Steps, last_values: LastValues) -> ValuesOf:
         memory: Any,
         out: Floats,
     ) -> None:
-        """W(x, depth) of each afterstate, which is reached with this chance."""
+        """Write W(x, depth) of each afterstate, which is reached with this probability."""
         if depth == 1:
             last_values(afters, chances, by, spawns, memory, out)
             return
@@ -289,7 +289,7 @@ def values_of_kernel(step: Steps, last_values: LastValues) -> ValuesOf:
                 memory.tally[FOUND] += 1
                 continue
             if memory.tally[MADE] > memory.tally[BUDGET] or spawns.stop[0]:
-                return  # nobody will look at the result
+                return  # the result will be discarded
             found = expand(after, by, spawns, links, gains, nexts)
             memory.tally[MADE] += 8 * n
             likely[:found] = 0.0
@@ -304,7 +304,7 @@ def values_of_kernel(step: Steps, last_values: LastValues) -> ValuesOf:
 
 
 def search_kernel(step: Steps, best_moves: BestMoves) -> RootValues:
-    """The kernel that searches, for what makes and values moves."""
+    """The search kernel, from kernels that make and value moves."""
     make_moves, worth = step.make_moves, step.worth
     values_of = values_of_kernel(step, last_values_kernel(step, best_moves))
 
@@ -312,7 +312,7 @@ def search_kernel(step: Steps, best_moves: BestMoves) -> RootValues:
     def root_values(
         states: Words, depth: int, by: Any, spawns: Any, memory: Any, out: Floats
     ) -> None:
-        """Q(s, a, depth) of every direction of every state; NaN if it is illegal."""
+        """Write Q(s, a, depth) of every direction of every state; NaN if it is illegal."""
         moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
         afters, values, chances = np.empty(4, np.uint64), np.empty(4, np.float64), np.ones(4)
         for i in range(len(states)):
@@ -341,6 +341,6 @@ def search_kernel(step: Steps, best_moves: BestMoves) -> RootValues:
 
 @cache
 def heuristic_search(rows: int, cols: int, evaluate: Evaluate = line_sums) -> RootValues:
-    """The kernel that searches with a heuristic; `heuristics.evaluate_of` names the last."""
+    """The search kernel of a heuristic; `heuristics.evaluate_of` gives its `evaluate`."""
     step = steps(rows, cols, evaluate)
     return search_kernel(step, best_moves_kernel(step, evaluate))

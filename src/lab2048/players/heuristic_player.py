@@ -1,4 +1,4 @@
-"""What players have in common that value boards by a heuristic."""
+"""The base class of players that value boards by a heuristic."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from lab2048.players.player import Player
 
 
 class HeuristicPlayer(Player):
-    """A player with the option `heuristic`; its class says where among its options that is."""
+    """A player with the option `heuristic`; subclasses say where among their options that is."""
 
     heuristic: str
 
     @property
     def identity(self) -> str:
-        """Its spec, and the code of a registered heuristic."""
+        """The spec, and the fingerprint of a registered heuristic."""
         return f"{self.spec} {HEURISTICS[self.heuristic].fingerprint}".rstrip()
 
     def evaluation(self) -> tuple[Evaluate, Evaluator]:
-        """What values boards in its kernels, and the tables for that on its board."""
+        """The function that values boards in its kernels, and its tables for this board."""
         return evaluate_of(self.heuristic), evaluator(self.heuristic, self.rules)

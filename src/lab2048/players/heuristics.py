@@ -1,15 +1,15 @@
-"""What a position seems to be worth: sums over its rows and columns, looked up in tables.
+"""Heuristic values of positions: sums over their rows and columns, looked up in tables.
 
 A heuristic values an afterstate, the board after a move and before the spawn:
 
     H(x) = sum over rows of T_r(row) + sum over columns of T_c(column)
 
-or, for `snake`, the larger of the two sums. Every T is a table of all lines of its length; lines
-that count the same share one. What a line counts is a `Line`: weights of its cells and its shape.
-A search adds the rewards on the way to a heuristic that is `scored`; the others already count the
+or, for `snake`, the larger of the two sums. Every T is a table of all lines of its length; rows, or
+columns, with the same weights share one. A `Line` has the weights of a line's cells and shape. A
+search adds the rewards on the way to a heuristic that is `scored`; the others already count the
 tiles that a merge makes. A dead end is worth `dead`.
 
-Any other function of a board is a heuristic, too: `register_heuristic`.
+Any other function of a board can be a heuristic too: see `register_heuristic`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from lab2048.engine.slides import pairs, reverse_line, table
 from lab2048.game import Rules
 
 Evaluate = Callable[[U, U, Any, int, int], float]
-"""The value of an afterstate: given it, it transposed, an `Evaluator`, rows and columns."""
+"""The value of an afterstate, from the board, its transpose, an `Evaluator`, rows and columns."""
 
 FREE, MERGE, UNEVEN, UNEVEN_POWER, SUM, SUM_POWER, ROUGH, BASE = range(8)
-"""Places in the weights of a line's shape; see `line_value`."""
+"""Indices of the weights of a line's shape; see `line_value`."""
 
 
 class Line(NamedTuple):
-    """What a line counts: for each of its cells a weight of its tile and of its rank; its shape."""
+    """The weights of a line: of the tile and of the rank in each cell, and of its shape."""
 
     tiles: tuple[float, ...]
     ranks: tuple[float, ...]
@@ -54,19 +54,19 @@ class Heuristic(NamedTuple):
     scored: bool = False
     """Whether a search adds the rewards of the moves on the way."""
     larger: bool = False
-    """Whether the larger of the two sums counts, not both together."""
+    """Whether the larger of the two sums counts, instead of both."""
     dead: float = 0.0
-    """What a state is worth on which no move is legal."""
+    """The value of a state without a legal move."""
     symmetric: bool = True
     """Whether all images of a board have the same value."""
     evaluate: Evaluate | None = None
-    """What values boards in place of lines, if it is a function of its own."""
+    """A registered function that values boards, in place of lines."""
     fingerprint: str = ""
     """Of the code of that function."""
 
 
 class Evaluator(NamedTuple):
-    """A heuristic for one board, and the tables of its moves: what a search kernel is given."""
+    """A heuristic for one board, and the tables of its moves: the argument of a search kernel."""
 
     across: Pairs
     down: Pairs
@@ -74,9 +74,9 @@ class Evaluator(NamedTuple):
     down_rewards: Slides
     table: Singles
     row_step: U
-    """How far the table of each row is behind that of the row before; 0 if they share one."""
+    """The offset from one row's table to the next; 0 if all rows share one."""
     col_start: U
-    """Where the table of the first column begins."""
+    """The offset of the first column's table."""
     col_step: U
     larger: bool
     scored: bool
@@ -88,12 +88,12 @@ class Evaluator(NamedTuple):
 
 @kernel("float64(uint64, int64, float64[::1], float64[::1], float64[::1])")
 def line_value(line: U, length: int, tiles: Floats, ranks: Floats, shape: Floats) -> float:
-    """What a line is worth.
+    """The value of a line.
 
     Its cells: weight times tile, and weight times rank. Its shape: free cells; pairs of equal tiles
-    with only free cells between them, which can merge; how far it is from rising all the way or
-    falling all the way (of the two the less), by powers of ranks; the sum of powers of ranks; how
-    much neighbouring tiles differ.
+    with only free cells between them, which can merge; how far it is from monotonically rising or
+    falling, whichever is less, by powers of ranks; the sum of powers of ranks; how much
+    neighbouring tiles differ.
     """
     value = shape[BASE]
     rises = falls = 0.0
@@ -123,7 +123,7 @@ def line_value(line: U, length: int, tiles: Floats, ranks: Floats, shape: Floats
 def fill_lines(out: Singles, length: int, tiles: Floats, ranks: Floats, shape: Floats) -> None:
     """Write the values of all lines of a length.
 
-    If a line and its reverse count the same, they are rounded the same.
+    If a line and its reverse have the same value, they are rounded to the same number.
     """
     even = True
     for cell in range(length):
@@ -138,7 +138,7 @@ def fill_lines(out: Singles, length: int, tiles: Floats, ranks: Floats, shape: F
 
 
 def grid_rows(grid: Floats) -> list[Line]:
-    """Lines that count their tiles by the weights of a grid."""
+    """Lines that weight their tiles by a grid."""
     return [Line(tuple(row), (0.0,) * len(row)) for row in grid.tolist()]
 
 
@@ -148,7 +148,7 @@ def nothing(length: int, lines: int) -> list[Line]:
 
 
 def slope(rules: Rules) -> Floats:
-    """Zhou's matrix alpha on a board of any size: 1 in the last cell, one more a step from it."""
+    """Zhou's matrix alpha on a board of any size: 1 in the last cell, 1 more per step from it."""
     steps = np.add.outer(np.arange(rules.rows)[::-1], np.arange(rules.cols)[::-1])
     return np.asarray(steps + 1.0, np.float64)
 
@@ -167,7 +167,7 @@ def snake_order(rules: Rules) -> list[int]:
 
 
 def shaped(length: int, lines: int, shape: dict[int, float], edge: float = 0.0) -> list[Line]:
-    """Lines that count their shape, the same everywhere, and the ranks along the board's edge."""
+    """Lines that count their shape, with the same weights, and the ranks on the board's edge."""
     weights = tuple(shape.get(place, 0.0) for place in range(8))
     none = (0.0,) * length
     outer = Line(none, (edge,) * length, weights)
@@ -177,7 +177,7 @@ def shaped(length: int, lines: int, shape: dict[int, float], edge: float = 0.0) 
 SHAPE = {FREE: 2.7, UNEVEN: 1.0, UNEVEN_POWER: 1.0, ROUGH: 0.1}
 SHAPE_EDGE = 0.3
 SHAPE_DEAD = -100.0
-# the best of six sets tried, each in 12 games with 3 ms a move; see benchmarks/tune_rows.py
+# the best of six sets tried, each in 12 games with 3 ms per move; see benchmarks/tune_rows.py
 ROWS = {
     FREE: 305.0,
     MERGE: 933.0,
@@ -231,7 +231,7 @@ DEFAULT = "rows"
 
 
 def evaluate_of(name: str) -> Evaluate:
-    """What values boards by a heuristic, in kernels."""
+    """The function that values boards by a heuristic, in kernels."""
     return HEURISTICS[name].evaluate or line_sums
 
 
@@ -242,12 +242,12 @@ def evaluator(name: str, rules: Rules) -> Evaluator:
 
 @lru_cache(maxsize=8)
 def _evaluator(heuristic: Heuristic, rows: int, cols: int) -> Evaluator:
-    """The same, which p4 does not change; lines of six cells take 67 MB each, so few are kept."""
+    """The same, for any p4; tables of lines of six cells take 67 MB each, so few are kept."""
     return build_evaluator(heuristic, Rules(rows, cols))
 
 
 def build_evaluator(heuristic: Heuristic, rules: Rules) -> Evaluator:
-    """The tables of a heuristic on a board; rows that all count the same share one."""
+    """Build the tables of a heuristic on a board; rows that all have the same weights share one."""
     rows, row_step = _tables(heuristic.rows(rules), rules.cols)
     cols, col_step = _tables(heuristic.cols(rules), rules.rows)
     return Evaluator(
@@ -266,7 +266,7 @@ def build_evaluator(heuristic: Heuristic, rules: Rules) -> Evaluator:
 
 
 def _tables(lines: list[Line], length: int) -> tuple[Singles, int]:
-    """The tables of all rows, or columns, and how far each is behind the one before."""
+    """The tables of all rows, or columns, and the offset from one to the next."""
     size = 16**length
     if not lines:
         return np.empty(0, np.float32), 0
@@ -281,10 +281,10 @@ def _tables(lines: list[Line], length: int) -> tuple[Singles, int]:
     return out, step
 
 
-# -- heuristics of other people ------------------------------------------------------------------
+# -- registered heuristics -----------------------------------------------------------------------
 
 BoardValue = Callable[[U, int, int], float]
-"""The value of a packed board: given it, its rows and its columns."""
+"""The value of a packed board, from the board, its rows and its columns."""
 
 
 def register_heuristic(
@@ -299,13 +299,13 @@ def register_heuristic(
     """Add a heuristic of your own: every search then takes it, as in `expectimax:heuristic=NAME`.
 
     `value` gets an afterstate as a packed board (`lab2048.engine.packed` says how, and has kernels
-    to take it apart), its rows and its columns, and returns a number. Numba compiles it, so it is
-    to be written in the part of Python that Numba knows, and depend on nothing but its arguments.
+    to take it apart), its rows and its columns, and returns a number. Numba compiles it, so it must
+    use only what Numba supports of Python, and depend on nothing but its arguments.
 
-    `scored` says whether a search adds the rewards of its moves to it, `dead` what a state without
-    a move is worth, `symmetric` whether all images of a board have the same value. A function that
-    is defined again, as in a notebook, takes its own place; other names can be taken only once.
-    What is registered is known to this process, and compiled anew in each.
+    `scored` says whether a search adds the rewards of its moves to it, `dead` is the value of a
+    state without a legal move, `symmetric` says whether all images of a board have the same value.
+    A function that is defined again, as in a notebook, replaces itself; no other heuristic may have
+    its name. A heuristic is registered for this process only, and compiled again in each.
 
     >>> from lab2048 import player, register_heuristic
     >>> from lab2048.engine.packed import rank_at
@@ -341,7 +341,7 @@ def register_heuristic(
 
 
 def _check_shape(function: Any) -> None:
-    """A `TypeError` unless it is a function of a board, its rows and its columns."""
+    """Raise a `TypeError` unless it is a function of a board, its rows and its columns."""
     try:
         inspect.signature(function).bind(0, 0, 0)
         fits = inspect.isfunction(function)
@@ -370,7 +370,7 @@ def _fingerprint(function: Callable[..., Any]) -> str:
 
 
 def _evaluate_by(value: BoardValue) -> Evaluate:
-    """What values boards by a function of a board."""
+    """Wrap a function of a board as one that kernels call."""
 
     @fragment
     def evaluate(board: U, turned: U, by: Any, rows: int, cols: int) -> float:

@@ -1,21 +1,21 @@
 """Monte Carlo tree search with decision nodes and chance nodes.
 
 A decision node is a state; each of its legal moves is an *edge* with visits N, a prior P, the mean
-Q of what was found below it, and the move's reward R (if rewards count). Behind an edge is its
-afterstate, a chance node: where to go on from it is drawn with the true probabilities of spawns.
+value Q found below it, and the move's reward R (if rewards count). Below an edge is its afterstate,
+a chance node: the spawn that follows is drawn with its true probability.
 
-A simulation goes down from the root. At every state it takes the move with the largest
+A simulation descends from the root. At every state it takes the move with the largest
 
     Q + P * sqrt(sum N) / (1 + N) * (c1 + log((sum N + c2 + 1) / c2))
 
-until it comes to a state that is not in the tree yet. That one is valued, by the heuristic (of its
+until it reaches a state that is not in the tree yet. That one is valued, by the heuristic (of its
 best move) or by random games, and added; its value and the rewards on the way go into every Q above
 it. In the formula Q is scaled so that the least and the largest in the tree are 0 and 1, and an
-edge without visits counts 0: so the same c1 fits every board and heuristic. The move with the most
-visits is made.
+edge without visits counts as 0, so that the same c1 fits every board and heuristic. The move with
+the most visits is made.
 
-A simulation is three steps, `descend`, the value of a leaf, and `back_up`, so that whatever values
-states and gives priors to moves can take the place of the heuristic.
+A simulation has three steps, `descend`, the value of a leaf, and `back_up`, so that anything that
+values states and gives priors to moves can replace the heuristic.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from lab2048.players.search_step import SPAWNING, Steps, spawning, steps
 from lab2048.players.time_limit import check_time
 
 SPAWNS = 32
-"""Numbers of spawns: cell times 2, and 1 more for a 4."""
+"""Spawns are numbered below this: 2 times the cell, and 1 more for a 4."""
 DEEPEST = 10_000
-"""Moves from the root to a leaf; a simulation that gets there is valued."""
+"""The most moves from the root to a leaf; a simulation that gets there is valued."""
 KEPT = 20_000
-"""Simulations whose tree is kept for the next search: at most 14 MB for each thread."""
+"""The most simulations whose tree is kept for the next search: at most 14 MB per thread."""
 
 
 class Tree(NamedTuple):
@@ -69,13 +69,13 @@ class Tree(NamedTuple):
     priors: Floats
     visits: Counts
     totals: Floats
-    """The sum of what was found below, so that Q is totals / visits."""
+    """Sums of the values found below, so that Q is totals / visits."""
     links: Ints
     """Of each edge and spawn: the node that it leads to, 0 if there is none yet."""
     path: Counts
-    """The edges of the present simulation, 4 * node + direction each."""
+    """The edges of the current simulation, 4 * node + direction each."""
     facts: Floats
-    """The least and the largest Q, the nodes in the tree, and the edges of the path."""
+    """The least and the largest Q, the number of nodes, and the number of edges of the path."""
 
 
 LEAST, LARGEST, NODES, LENGTH = range(4)
@@ -84,7 +84,7 @@ SIMULATIONS, DEPTH, C1, C2, ROLLOUTS = range(5)
 
 
 def new_tree(simulations: int) -> Tree:
-    """Room for a tree of so many simulations."""
+    """An empty tree with room for a number of simulations."""
     nodes = simulations + 1
     return Tree(
         np.zeros(nodes, np.uint64),
@@ -111,7 +111,7 @@ _own = threading.local()
 
 
 def tree_of_thread(simulations: int) -> Tree:
-    """A tree that all players of this thread share, unless it is so large that it is not kept."""
+    """A tree that all players of this thread share, or a new one if it is too large to be kept."""
     if simulations > KEPT:
         return new_tree(simulations)
     tree: Tree | None = getattr(_own, "tree", None)
@@ -148,7 +148,7 @@ def play_out_kernel(step: Steps) -> PlayOut:
 
     @kernel(types.float64(types.uint64, types.uint64, step.by, SPAWNING))
     def play_out(state: U, word: U, by: Any, spawns: Any) -> float:
-        """The score of a random game from a state on."""
+        """The score of a random game from a state."""
         moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
         before = potential(state, 16)
         fours = U(0)
@@ -204,7 +204,7 @@ def add_node_kernel(step: Steps) -> AddNode:
 
 @fragment
 def best_edge(tree: Any, node: int, settings: Floats, unknown: float) -> int:
-    """The direction with the largest upper bound; an edge without visits counts `unknown`."""
+    """The direction with the largest upper bound; an edge without visits has the Q `unknown`."""
     total = 0
     for direction in range(4):
         total += tree.visits[node, direction]
@@ -238,7 +238,7 @@ def descend_kernel(step: Steps, add_node: AddNode) -> Descend:
 
     @kernel(types.int64(types.uint64, TREE, step.by, SPAWNING, FLOATS))
     def descend(word: U, tree: Any, by: Any, spawns: Any, settings: Floats) -> int:
-        """One way down from the root: the leaf that it leads to, which is in the tree then.
+        """Descend from the root and return the leaf, which is added to the tree if it is new.
 
         The edges are written to the path. The leaf may be a dead end, or a node as deep as allowed.
         """
@@ -291,7 +291,7 @@ def search_kernel(rows: int, cols: int, evaluate: Evaluate) -> Search:
     def search(
         states: Words, words: Words, by: Any, spawns: Any, settings: Floats, tree: Any, out: Floats
     ) -> None:
-        """Write the visits of each direction of each state in the end; NaN if it is illegal."""
+        """Write the final visits of each direction of each state; NaN if it is illegal."""
         for i in range(len(states)):
             tree.facts[:] = 0.0
             tree.facts[LEAST], tree.facts[LARGEST] = np.inf, -np.inf
@@ -321,14 +321,14 @@ LEAVES = ("heuristic", "rollouts")
 class TreeSearch(HeuristicPlayer):
     """Monte Carlo tree search."""
 
-    simulations: int = option(200, "ways down the tree, for each move", low=1, high=1_000_000)
-    depth: int = option(0, "own moves from the root to a leaf at most; 0: any", low=0, high=DEEPEST)
-    leaf: str = option("heuristic", "how a leaf is valued: it, or random games", choices=LEAVES)
+    simulations: int = option(200, "simulations per move", low=1, high=1_000_000)
+    depth: int = option(0, "most own moves from the root to a leaf; 0: any", low=0, high=DEEPEST)
+    leaf: str = option("heuristic", "value of a leaf: heuristic, or random games", choices=LEAVES)
     heuristic: str = option(DEFAULT, "what a leaf is worth", choices=HEURISTICS)
     rollouts: int = option(1, "random games from a leaf", low=1, high=10_000)
     c1: float = option(1.25, "how much to explore", low=0, high=1000)
     c2: float = option(19652.0, "visits after which exploring grows; inf: never", low=1)
-    cells: int = option(0, "spawns only on so many cells (Zhou); 0: on all", low=0, high=16)
+    cells: int = option(0, "spawn on at most this many cells (Zhou); 0: on all", low=0, high=16)
 
     name = "mcts"
     about = "Monte Carlo tree search over moves and spawns"

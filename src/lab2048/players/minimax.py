@@ -1,4 +1,4 @@
-"""Minimax: spawns are an opponent who puts the worst tile in the worst place; with alpha-beta.
+"""Minimax with alpha-beta: spawns are an opponent who puts the worst tile in the worst cell.
 
     Q(s, a, d) = r + W(x, d - 1)          x is s after the move a, r its reward (if rewards count)
     W(x, 0)    = H(x)                     the heuristic
@@ -8,8 +8,8 @@ Expectiminimax has the opponent choose the cell and chance the tile:
 
     W(x, d)    = least over cells of the mean over 2 and 4 of max over moves of Q(s', a, d)
 
-Alpha-beta leaves out what cannot change the move: W need not be known below alpha, for the player
-has a better move already, nor above beta, for the opponent has a worse spawn.
+Alpha-beta prunes what cannot change the move: W need not be exact below alpha, for the player has a
+better move already, nor above beta, for the opponent has a worse spawn.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RootValues = Callable[[Words, int, bool, Any, Any, Floats], None]
 
 
 def _value_type(step: Steps) -> Any:
-    """The signature of what values afterstates."""
+    """The signature of the kernel that values afterstates."""
     number, work = types.float64, (WORD_ROWS, FLOAT_ROWS)
     return number(types.uint64, types.int64, number, number, step.by, SPAWNING, *work)
 
@@ -48,7 +48,7 @@ def _value_type(step: Steps) -> Any:
 def opponent_kernel(step: Steps, tiles_by_chance: bool) -> Worst:
     """The kernel of the opponent, who chooses the cell of a spawn, and its tile if chance does not.
 
-    With tiles by chance nothing is left out.
+    With tiles by chance nothing is pruned.
     """
     make_moves, open_cells, worth = step.make_moves, step.open_cells, step.worth
 
@@ -63,9 +63,9 @@ def opponent_kernel(step: Steps, tiles_by_chance: bool) -> Worst:
         afters: Words,
         gains: Floats,
     ) -> float:
-        """W(x, depth) if it is between low and high; otherwise something on the same side of them.
+        """W(x, depth) if it is between low and high; otherwise a value on the same side of them.
 
-        `afters` and `gains` have a row for each depth, to work in.
+        `afters` and `gains` are scratch space, with a row per depth.
         """
         if depth == 0 or spawns.stop[0]:
             return worth(after, by)
@@ -105,16 +105,16 @@ def opponent_kernel(step: Steps, tiles_by_chance: bool) -> Worst:
 
 
 def root_kernel(step: Steps, worst: Worst) -> RootValues:
-    """The kernel that searches, for what values afterstates."""
+    """The search kernel, from the kernel that values afterstates."""
     make_moves = step.make_moves
 
     @kernel(types.void(WORDS, types.int64, types.boolean, step.by, SPAWNING, FLOAT_ROWS))
     def root_values(
         states: Words, depth: int, prune: bool, by: Any, spawns: Any, out: Floats
     ) -> None:
-        """Q(s, a, depth) of every direction of every state; NaN if it is illegal.
+        """Write Q(s, a, depth) of every direction of every state; NaN if it is illegal.
 
-        With `prune` it is only known of the first best move, and no more of the others than
+        With `prune` only the Q of the first best move is exact; of the others it is only certain
         that they are not better.
         """
         afters, gains = np.empty((depth + 1, 4), np.uint64), np.empty((depth + 1, 4), np.float64)
@@ -148,7 +148,7 @@ class Minimax(HeuristicPlayer):
 
     depth: int = option(3, "own moves to look ahead", low=1, high=DEEPEST)
     heuristic: str = option(DEFAULT, "what the last board is worth", choices=HEURISTICS)
-    cells: int = option(0, "spawns only on so many cells (Zhou); 0: on all", low=0, high=16)
+    cells: int = option(0, "spawn on at most this many cells (Zhou); 0: on all", low=0, high=16)
     ties: str = ties_option()
 
     name = "minimax"
@@ -167,7 +167,7 @@ class Minimax(HeuristicPlayer):
         return pick(values, words, self.splits, self.tie)
 
     def _search(self, boards: Words, prune: bool) -> Floats:
-        """The values of all moves, or of the best."""
+        """The values of all moves; with `prune` only that of the best is exact."""
         rules = self.rules
         out = np.empty((len(boards), 4))
         evaluate, by = self.evaluation()

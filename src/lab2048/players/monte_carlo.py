@@ -2,8 +2,8 @@
 
     Q(s, a) = mean over n games of the result         each: the move a, a spawn, then random moves
 
-The result is the score from here on, the move's own reward included; or of the last board the
-largest tile, or the sum of its tiles. The random games are those of `lab2048.engine.batch`.
+The result is the score from here on, the move's own reward included; or the largest tile of the
+last board, or the sum of its tiles. The random games are those of `lab2048.engine.batch`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from lab2048.players.time_limit import check_time, stop_flag
 FirstBoards = Callable[[Words, Words, int, Words, Any, Floats, Words], int]
 BACKUPS = ("score", "max", "sum")
 TOGETHER = 4096
-"""About so many games are played in one go."""
+"""The approximate number of games that are played at a time."""
 
 
 @cache
@@ -54,7 +54,7 @@ def boards_kernel(rows: int, cols: int) -> FirstBoards:
     ) -> int:
         """Write the boards that games begin with, after each move of each state, and their keys.
 
-        `out` gets the reward of each legal move, and NaN for another. Returns the number of games.
+        `out` gets the reward of each legal move, NaN for the others. Returns the number of games.
         """
         moved, gains = np.empty(4, np.uint64), np.empty(4, np.float64)
         found = 0
@@ -76,7 +76,7 @@ def boards_kernel(rows: int, cols: int) -> FirstBoards:
 
 @kernel("float64(uint64, uint64, uint64, int64)")
 def result_of(begin: U, last: U, fours: U, backup: int) -> float:
-    """What a game from one board to another is worth."""
+    """The result of a game from one board to another."""
     if backup == 0:
         return np.float64(potential(last, 16) - potential(begin, 16)) - 4 * np.float64(fours)
     if backup == 1:
@@ -88,7 +88,7 @@ def result_of(begin: U, last: U, fours: U, backup: int) -> float:
 def mean_results(
     out: Floats, rollouts: int, backup: int, begins: Words, last: Words, counts: Words
 ) -> None:
-    """Write the mean result of the games after each legal move, whose reward is there already."""
+    """Write the mean result of the games after each legal move, in place of its reward."""
     game = 0
     for i in range(len(out)):
         for direction in range(4):
@@ -132,7 +132,7 @@ class MonteCarlo(Player):
         return out
 
     def _values(self, boards: Words, words: Words, out: Floats) -> None:
-        """The values of boards whose games are all played in one go."""
+        """Write the values of boards whose games are all in memory together."""
         rules, rollouts = self.rules, self.rollouts
         by = evaluator("zero", rules)
         four = four_threshold(rules)

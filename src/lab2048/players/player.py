@@ -1,8 +1,8 @@
 """What a player is: from boards and random words to moves, one board or thousands at a time.
 
 A player has a name, options that are the fields of its class, and one method of its own that values
-the moves of many boards. Everything else follows from that: the move it makes, the chances with
-which it makes each, and what it says about a single position.
+the moves of many boards. Everything else follows from that: the move it makes, the probability of
+each move, and the values of a single position.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TIES = ("first", "split")
 
 
 class PlayerError(ValueError):
-    """Something that a player cannot do, or a player that cannot be.
+    """A player cannot do something, or cannot be made.
 
     >>> from lab2048 import exact_value
     >>> try:
@@ -45,9 +45,9 @@ def option(
     choices: Collection[str] = (),
     kind: str = "",
 ) -> Any:
-    """A field that is an option of a player: its default, what it is, and what it may be.
+    """Return a field that is an option of a player: its default, help, and range or choices.
 
-    `choices` may grow later: they are looked at when a player is made.
+    `choices` may grow later: they are checked when a player is made.
 
     >>> @dataclass(frozen=True, eq=False)
     ... class Patient(Player):
@@ -61,14 +61,14 @@ def option(
 
 def ties_option() -> Any:
     """The option that says which of several best moves is made."""
-    return option("first", "of moves equally good the lowest direction, or all alike", choices=TIES)
+    return option("first", "of equally good moves the lowest direction, or any", choices=TIES)
 
 
 @dataclass(frozen=True, eq=False)
 class Player:
     """A player on a board of these rules.
 
-    A subclass has at least `values_many`, or else `choose_many`.
+    A subclass defines at least `values_many` or `choose_many`.
 
     >>> from lab2048 import player
     >>> greedy = player("greedy", "2x2")
@@ -92,13 +92,13 @@ class Player:
 
     @classmethod
     def options(cls) -> list[dataclasses.Field[Any]]:
-        """The fields that are options; first what is given without its name."""
+        """The fields that are options; the one that needs no name in a spec comes first."""
         found = [each for each in dataclasses.fields(cls) if "about" in each.metadata]
         return sorted(found, key=lambda each: each.metadata["kind"] != "name")
 
     @property
     def spec(self) -> str:
-        """The text that makes this player: its name and the options that are not the usual."""
+        """The text that makes this player: its name, and the options that are not the default."""
         chosen = []
         for each in self.options():
             found, kind = getattr(self, each.name), each.metadata["kind"]
@@ -109,17 +109,17 @@ class Player:
 
     @property
     def identity(self) -> str:
-        """What its games depend on; a match goes on only with the player that began it."""
+        """A text of all that its games depend on: a match resumes only with the same player."""
         return self.spec
 
     @property
     def draws(self) -> bool:
-        """Whether the words that it is given decide about more than ties."""
+        """Whether its random words decide more than ties."""
         return False
 
     @property
     def timed(self) -> bool:
-        """Whether what it does depends on how fast the machine is."""
+        """Whether its moves depend on the speed of the machine."""
         return False
 
     @property
@@ -129,7 +129,7 @@ class Player:
 
     @property
     def together(self) -> int:
-        """How many boards it should be asked about at a time, if there are so many."""
+        """The number of boards that it is best asked about at a time."""
         return 1
 
     @property
@@ -153,13 +153,13 @@ class Player:
     # -- many boards -----------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Compile and load what is needed, so that what follows takes no longer than it must."""
+        """Compile and load what is needed, so that no later call has to."""
         from lab2048.game import Game
 
         self.choose(Game(self.rules, 0).board)
 
     def values_many(self, boards: Words, words: Words) -> Floats:
-        """What each of the four moves of each packed board is worth; NaN where it is illegal."""
+        """The values of the four moves on each packed board; NaN where a move is illegal."""
         raise PlayerError(f"{self.name} has no values")
 
     def choose_many(self, boards: Words, words: Words) -> Moves:
@@ -169,16 +169,16 @@ class Player:
         return pick(self.values_many(boards, words), words, self.splits, self.tie)
 
     def play_on(self, state: Words, four: Words, moves: Bytes, results: Moves) -> bool:
-        """Make several moves in each of many games at once, if the player can: false if not.
+        """Make several moves in each of many games at once; return whether the player can.
 
-        `state` and `four` are those of `lanes.step_kernel`. What it writes: the moves of each game,
-        a row each, as many as there is room for; and how many they were, what they scored, and
-        whether the next one makes a tile that is too large.
+        `state` and `four` are those of `engine.batch.step_kernel`. `moves` gets the moves of each
+        game in a row, as many as fit; `results` how many they were, what they scored, and whether
+        the next one makes a tile that is too large.
         """
         return False
 
     def probabilities(self, boards: Words) -> Floats:
-        """The chance of each of the four moves of each packed board."""
+        """The probability of each of the four moves on each packed board."""
         from lab2048.players.ties import shares
 
         if self.draws or self.timed:
@@ -187,32 +187,32 @@ class Player:
 
     @property
     def why(self) -> str:
-        """Why the chances of its moves are not known."""
+        """Why the probabilities of its moves are not known."""
         return "it depends on time" if self.timed else "it draws random games or spawns"
 
     # -- one board -------------------------------------------------------------------------------
 
     def choose(self, board: Position, word: int = 0) -> Direction:
-        """The move on a board, in any form; a player that draws does so with this random word."""
+        """The move on a board in any form; players that draw do so with this random word."""
         move = int(self.choose_many(self._packed(board), np.array([word], np.uint64))[0])
         if move < 0:
             raise ValueError(f"no move is legal on {self.rules.position(board)}")
         return Direction(move)
 
     def values(self, board: Position, word: int = 0) -> dict[Direction, float]:
-        """What every legal move of a board is worth to the player; `meaning` says in what."""
+        """The player's value of every legal move on a board; `meaning` says what that is."""
         found = self.values_many(self._packed(board), np.array([word], np.uint64))[0]
         return {d: float(found[d]) for d in Direction if not np.isnan(found[d])}
 
     def _packed(self, board: Position) -> Words:
-        """One board as an array, and if its tiles do not fit, one that plays alike."""
+        """One board as an array; if its tiles are too large, its `stand_in`."""
         position = self.rules.position(board)
         self.rules.check(position)
         return np.array([position.stand_in().packed], np.uint64)
 
 
 def _check(each: dataclasses.Field[Any], value: Any) -> None:
-    """A `PlayerError` unless an option may have this value."""
+    """Raise a `PlayerError` unless an option may have this value."""
     facts = each.metadata
     if value is each.default:
         return
@@ -235,7 +235,7 @@ def _check(each: dataclasses.Field[Any], value: Any) -> None:
 
 
 def either(words: tuple[str, ...]) -> str:
-    """Words as a choice."""
+    """Words as a choice: `a, b or c`."""
     return " or ".join([", ".join(words[:-1])] * (len(words) > 1) + [words[-1]])
 
 

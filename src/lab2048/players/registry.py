@@ -30,14 +30,14 @@ PLAYERS = {
     "mcts": "lab2048.players.mcts:TreeSearch",
     "optimal": "lab2048.solver.optimal:Optimal",
 }
-"""Where the class of each player is; it is imported when it is needed. Learners add theirs."""
+"""The class of each player, which is imported when it is needed. Learners add theirs."""
 LEARNERS = "lab2048.learn.registry"
 """The module that adds the players of learners."""
 ENTRY_POINTS = "lab2048.players"
 """The entry-point group in which other distributions name their players."""
 CUSTOM = "python"
 PlayerLike: TypeAlias = "str | Player | Callable[..., Any]"
-"""What `player` takes."""
+"""What `player` accepts."""
 
 _registered: dict[str, type[Player]] = {}
 
@@ -79,14 +79,14 @@ def register_player(cls: type[Player]) -> type[Player]:
 
 
 def _same_name(cls: type[Player]) -> bool:
-    """Whether another class has this name; one that is defined again takes its own place."""
+    """Whether another class has this name; one that is defined again replaces itself."""
     before = _registered.get(cls.name)
     return before is not None and before.__qualname__ != cls.__qualname__
 
 
 @cache
 def _elsewhere() -> dict[str, Any]:
-    """The players of other distributions: entry points by their names. Learners add theirs."""
+    """The players of other distributions, as entry points by name; learners add theirs before."""
     from importlib.metadata import entry_points
 
     importlib.import_module(LEARNERS).learners()
@@ -158,7 +158,7 @@ class PlayerList(Tabular, Mapping[str, PlayerFacts]):
 
 
 def _facts(cls: type[Player]) -> PlayerFacts:
-    """What is told about a kind of player."""
+    """The facts about a class of players."""
     options = {
         each.name: {
             "default": each.default,
@@ -190,7 +190,7 @@ def player(
     A spec is a name with options, such as `"expectimax:depth=2"` (`list_players` shows all). A
     function is given ranks (uint8, N x rows x cols; 0 is empty, 11 is 2048) and which moves are
     legal (bool, N x 4; up, right, down, left), and returns one direction per board, or the
-    probability of each move (N x 4). A `Player` is returned as it is if it is of this board.
+    probability of each move (N x 4). A `Player` of this board is returned unchanged.
 
     >>> player("greedy", "3x3").choose("2 2 4 / . . . / 8 8 .")
     <Direction.RIGHT: 1>
@@ -238,9 +238,9 @@ def make_player(spec: str, rules: Rules) -> Player:
 
 
 def parse_spec(spec: str) -> tuple[type[Player], dict[str, Any]]:
-    """The class and the options that a spec names; whether these have good values, it does not say.
+    """Return the class and the options that a spec names, without checking the options' ranges.
 
-    A `ValueError` if there is no such player, or it has no such option.
+    Raise a `ValueError` if there is no such player, or it has no such option.
     """
     name, _, rest = spec.strip().partition(":")
     cls = player_class(name)
@@ -264,7 +264,7 @@ def parse_spec(spec: str) -> tuple[type[Player], dict[str, Any]]:
 
 
 def parse_value(field: Field[Any], text: str) -> Any:
-    """An option's value from its text; what is not a number of the right kind stays text."""
+    """Parse an option's value; text that is not a number of the right kind stays text."""
     if field.metadata["kind"] == "seconds":
         found = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(us|ms|s)", text)
         if not found:
@@ -277,6 +277,6 @@ def parse_value(field: Field[Any], text: str) -> Any:
         return text
 
 
-# Learners are further down the house, and each has one entry, in their own registry. It adds their
-# players to `PLAYERS`, and imports nothing large.
+# Learners are in a lower package, each with one entry in their own registry. It adds their players
+# to `PLAYERS`, and imports nothing large.
 importlib.import_module(LEARNERS)

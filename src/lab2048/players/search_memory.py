@@ -1,4 +1,4 @@
-"""What expectimax remembers: the afterstates that it has valued, and the lanes that it works in."""
+"""The memory of expectimax: a table of the afterstates that it has valued, and its lanes."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from lab2048.engine.packed import mix
 LANES = 64
 """States whose moves are made and valued together."""
 ENOUGH = 1 << 62
-"""No limit to the moves that are made."""
+"""A budget of moves that is never used up."""
 
 # places in `Memory.tally`
 MADE, BUDGET, FOUND, KEPT, MASK = range(5)
 
 
 class Memory(NamedTuple):
-    """What a search works with. Not to be shared by threads."""
+    """The working memory of a search. Not to be shared by threads."""
 
     keys: Words
-    """The afterstates that were valued: a row for each number of moves to go."""
+    """The afterstates that were valued: one row per number of moves to go."""
     values: Floats
     tally: Counts
-    """Moves that were made and valued, how many may be; values that were found, and were kept; and
-    how much of the table is in use: a search that is short is faster if it is small."""
+    """The number of moves made and valued, and its limit; of values found in the table, and kept
+    there; and the mask of places in use, as short searches are faster with a small table."""
     kept: Counts
-    """Where values were kept, so that they can be forgotten; as many as there is room for."""
+    """Where values were kept, for `forget`; as many as there is room for."""
     lanes: Words
-    """The states in the lanes, and what it takes to value them; see `best_moves`."""
+    """The states in the lanes, and scratch space to value them; see `best_moves`."""
     best: Floats
 
 
 def table_size(depth: int) -> int:
-    """How many afterstates a search of this depth keeps, for each number of moves to go."""
+    """The number of afterstates that a search of this depth keeps, per number of moves to go."""
     return 1 << min(3 * depth + 1, 16)
 
 
 def new_memory(depth: int) -> Memory:
-    """Room for a search of this depth."""
+    """A memory with room for a search of this depth."""
     size = table_size(depth)
     return Memory(
         np.zeros((depth, size), np.uint64),
@@ -60,7 +60,7 @@ MEMORY = numba.typeof(new_memory(1))
 
 @fragment
 def look_up(after: U, depth: int, memory: Any) -> tuple[U, bool]:
-    """Where an afterstate would be in the table of this depth, and whether it is there."""
+    """The place of an afterstate in the table of this depth, and whether it is there."""
     place = mix(after) & U(memory.tally[MASK])
     return place, memory.keys[depth, place] == after
 
@@ -77,7 +77,7 @@ def keep(after: U, depth: int, place: U, value: float, memory: Any) -> None:
 
 @fragment
 def forget(memory: Any) -> None:
-    """Clear the table, which takes as long as there is something in it."""
+    """Clear the table: only the places where values were kept, unless these did not all fit."""
     if memory.tally[KEPT] > len(memory.kept):
         memory.keys[:] = U(0)
     else:

@@ -1,6 +1,6 @@
-"""One step of a search: all moves of a state, all spawns of an afterstate, and what one is worth.
+"""One step of a search: the moves of a state, the spawns of an afterstate, and its value.
 
-Searches are made of these kernels and do not know what values the boards: `steps` makes them for a
+Searches are built from these kernels, whatever values the boards: `steps` makes them for a
 heuristic, and `lab2048.learn.ntuple_player` makes others for a network.
 """
 
@@ -29,25 +29,25 @@ Worth = Callable[[U, Any], float]
 
 
 class Spawning(NamedTuple):
-    """How tiles spawn, how much of it a search looks at, and whether it goes on."""
+    """How tiles spawn, which spawns a search considers, and whether it goes on."""
 
     two: float
-    """The chance of a 2, and of a 4."""
+    """The probability of a 2; `four` is that of a 4."""
     four: float
     threshold: Words
-    """`packed.four_threshold`, where spawns are drawn."""
+    """`packed.four_threshold`, for searches that draw spawns."""
     cutoff: float
-    """What is less likely than this is not looked into; 0 if all is."""
+    """Prune what is less likely than this; 0 disables pruning."""
     cells: int
-    """At how many empty cells a search looks; 0 if at all of them."""
+    """The number of empty cells that a search considers; 0 for all of them."""
     order: Counts
-    """All cells, in the order in which they are looked at."""
+    """All cells, in the order in which they are considered."""
     stop: Flag
     """`time_limit.stop_flag`: 1 once the search is to end."""
 
 
 def spawning(rules: Rules, cutoff: float = 0.0, cells: int = 0) -> Spawning:
-    """How tiles spawn by the rules."""
+    """The `Spawning` of a search on a board of these rules."""
     two, four, threshold = 1 - rules.p4, rules.p4, four_threshold(rules)
     order = np.array(snake_order(rules), np.int64)
     return Spawning(two, four, threshold, float(cutoff), cells, order, stop_flag())
@@ -58,7 +58,7 @@ SPAWNING = numba.typeof(spawning(Rules(2, 2)))
 
 
 class Steps(NamedTuple):
-    """The kernels that a search on one board is made of, and the types of what it is given."""
+    """The kernels that a search on one board is built from, and the type of its evaluator."""
 
     rows: int
     cols: int
@@ -76,7 +76,7 @@ def make_moves_kernel(rows: int, cols: int, by: Any) -> MakeMoves:
     def make_moves(state: U, by: Any, afters: Words, gains: Floats) -> None:
         """Write the afterstate of each direction, 0 if it is illegal, and what the move gains.
 
-        That is the reward if rewards count, and otherwise 0.
+        The gain is the reward if rewards count, and otherwise 0.
         """
         turned = transpose(state, rows, cols)
         left, right = slide_both(state, by.across, rows, cols)
@@ -101,7 +101,7 @@ def open_cells_kernel(rows: int, cols: int) -> OpenCells:
 
     @kernel(types.uint64(types.uint64, SPAWNING), lean=True)
     def open_cells(after: U, spawns: Any) -> U:
-        """The mask of the empty cells that are looked at."""
+        """The mask of the empty cells that the search considers."""
         empty = empty_cells(after, rows, cols)
         if spawns.cells == 0 or count(empty) <= U(spawns.cells):
             return empty
@@ -130,7 +130,7 @@ def worth_kernel(rows: int, cols: int, by: Any, evaluate: Evaluate) -> Worth:
 
 @cache
 def steps(rows: int, cols: int, evaluate: Evaluate = line_sums) -> Steps:
-    """The kernels for a board and a heuristic; `heuristics.evaluate_of` names the last."""
+    """The kernels for a board and a heuristic; `heuristics.evaluate_of` gives its `evaluate`."""
     by = evaluator_type(rows, cols)
     return Steps(
         rows,

@@ -8,5 +8,5 @@ SHIPPED = Path(__file__).parent.parent / "learn" / "networks"
 
 
 def shipped(kind: str, board: str) -> Path:
-    """The path of the package's network of a kind for a board; it exists if there is one."""
+    """The path of the package's network of a kind for a board, whether or not there is one."""
     return SHIPPED / f"{kind}-{board}.safetensors"

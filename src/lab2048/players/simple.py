@@ -19,12 +19,12 @@ from lab2048.players.player import Player, ties_option
 from lab2048.players.search_step import steps
 
 ORDER = np.array([2.0, 1.0, 3.0, 4.0])
-"""How much `corner` likes up, right, down and left."""
+"""The values of up, right, down and left to `corner`."""
 
 
 @kernel("void(uint64[::1], float64[:, ::1], int64, int64)")
 def even_chances(boards: Words, out: Floats, rows: int, cols: int) -> None:
-    """Write the chances of the moves if each legal one is as likely as the others."""
+    """Write the probabilities of the moves if each legal one is equally likely."""
     for i in range(len(boards)):
         mask = legal(boards[i], rows, cols)
         share = 1.0 / np.float64(max(CHOICES[mask], U(1)))
@@ -34,7 +34,7 @@ def even_chances(boards: Words, out: Floats, rows: int, cols: int) -> None:
 
 @cache
 def gains_kernel(rows: int, cols: int) -> Callable[[Words, Any, Floats], None]:
-    """The kernel that finds what moves gain on one board."""
+    """The kernel that writes the gains of all moves on boards of this size."""
     board = steps(rows, cols)
     make_moves = board.make_moves
 
@@ -51,7 +51,7 @@ def gains_kernel(rows: int, cols: int) -> Callable[[Words, Any, Floats], None]:
 
 
 def rewards_of(player: Player, boards: Words) -> Floats:
-    """The rewards of all moves."""
+    """The rewards of all moves; NaN for illegal ones."""
     rules = player.rules
     out = np.empty((len(boards), 4))
     gains_kernel(rules.rows, rules.cols)(boards, evaluator("zero", rules), out)
@@ -60,7 +60,7 @@ def rewards_of(player: Player, boards: Words) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Random(Player):
-    """Any legal move, each with the same chance."""
+    """Any legal move, each with the same probability."""
 
     name = "random"
     about = "any legal move, each with the same chance"

@@ -4,8 +4,8 @@
     W(x, 0)    = H(x)                         the heuristic, 0 if there is none
     W(x, d)    = mean over n drawn spawns s' on x of max over moves of Q(s', a, d)
 
-With `samples=0` the mean is over all spawns, as in expectimax. A dead end is worth what the
-heuristic says, which is 0 if there is none; or, as the algorithm is printed, minus infinity.
+With `samples=0` the mean is over all spawns, as in expectimax. A dead end has the heuristic's value
+for it, which is 0 if there is none; or minus infinity, as the algorithm is printed.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ def sampled_kernel(step: Steps) -> Sampled:
 
 
 def root_kernel(step: Steps, sampled: Sampled) -> RootValues:
-    """The kernel that searches, for what values afterstates."""
+    """The search kernel, from the kernel that values afterstates."""
     make_moves = step.make_moves
 
     @kernel(types.void(WORDS, WORDS, types.int64, step.by, SPAWNING, FLOATS, FLOAT_ROWS))
     def root_values(
         states: Words, words: Words, depth: int, by: Any, spawns: Any, settings: Floats, out: Floats
     ) -> None:
-        """Q(s, a, depth) of every direction of every state; NaN if it is illegal."""
+        """Write Q(s, a, depth) of every direction of every state; NaN if it is illegal."""
         afters, gains = np.empty((depth + 1, 4), np.uint64), np.empty((depth + 1, 4), np.float64)
         own = np.empty(1, np.uint64)
         work = (afters, gains, own)
@@ -113,7 +113,7 @@ class Sparse(HeuristicPlayer):
 
     depth: int = option(3, "own moves to look ahead", low=1, high=10)
     samples: int = option(2, "spawns drawn after each move; 0: all of them", low=0, high=1000)
-    gamma: float = option(1.0, "discount a move", low=0, high=1)
+    gamma: float = option(1.0, "discount per move", low=0, high=1)
     heuristic: str = option("zero", "what the last board is worth", choices=HEURISTICS)
     terminal: str = option(
         "0",

@@ -1,4 +1,4 @@
-"""From the values of moves to a move: the best, and what happens to ties."""
+"""The choice of a move by values: the best moves, and how ties are broken."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lab2048.game import Rules
 
 @kernel("int64(float64[::1], float64)")
 def best_of(values: Floats, tie: float) -> int:
-    """The mask of the moves with the best value, or nearly (`Player.tie`); 0 if none is legal."""
+    """The mask of the best moves, to within `tie` (`Player.tie`); 0 if none is legal."""
     best = -np.inf
     for direction in range(4):
         if not np.isnan(values[direction]):
@@ -27,7 +27,7 @@ def best_of(values: Floats, tie: float) -> int:
 
 @kernel("void(float64[:, ::1], uint64[::1], boolean, float64, int64[::1])")
 def pick_moves(values: Floats, words: Words, split: bool, tie: float, moves: Counts) -> None:
-    """Write a best move of each row: the first, or the one that a word draws; -1 if none is."""
+    """Write a best move of each row: the first, or one drawn by a word; -1 if none is legal."""
     for i in range(len(values)):
         mask = best_of(values[i], tie)
         left = np.int64(0)
@@ -37,7 +37,7 @@ def pick_moves(values: Floats, words: Words, split: bool, tie: float, moves: Cou
 
 
 def pick(values: Floats, words: Words, split: bool, tie: float) -> Counts:
-    """A best move of each row of values: the first, or the one that a word draws."""
+    """A best move of each row of values: the first, or one drawn by a word; -1 if none is legal."""
     moves = np.empty(len(values), np.int64)
     pick_moves(values, words, split, tie, moves)
     return moves
@@ -45,7 +45,7 @@ def pick(values: Floats, words: Words, split: bool, tie: float) -> Counts:
 
 @kernel("void(float64[:, ::1], boolean, float64, float64[:, ::1])")
 def share_out(values: Floats, split: bool, tie: float, out: Floats) -> None:
-    """Write the chance of each move if a best one is made."""
+    """Write the probability of each move if a best one is made; see `shares`."""
     for i in range(len(values)):
         mask = best_of(values[i], tie)
         share = 1.0 / np.float64(CHOICES[mask]) if split and mask else 1.0
@@ -57,7 +57,7 @@ def share_out(values: Floats, split: bool, tie: float, out: Floats) -> None:
 
 
 def shares(values: Floats, split: bool, tie: float) -> Floats:
-    """The chance of each move if a best one is made: the first, or each alike."""
+    """The probability of each move if a best one is made: the first, or each equally often."""
     out = np.empty(values.shape)
     share_out(values, split, tie, out)
     return out

@@ -1,8 +1,8 @@
 """A time limit per move, for servers.
 
-A kernel cannot be interrupted from outside; so each search looks, every few microseconds, at a flag
-of its thread, and gives up once it is set. Without a limit nobody sets it. The time counts from
-where a search takes its flag, when its kernels are compiled already.
+A kernel cannot be interrupted from outside, so each search polls a flag of its thread every few
+microseconds, and gives up once it is set. Without a limit it is never set. The time counts from
+when a search takes its flag, after its kernels were compiled.
 
     with time_limit(1.0, player.spec):
         move = player.choose(board)         # a `TimeLimitError` if that takes longer
@@ -22,15 +22,15 @@ from lab2048.engine.arrays import Counts
 Flag = Counts
 
 TICK = 0.02
-"""Seconds from one look at the clock to the next, while something is limited."""
+"""Seconds between looks at the clock while something is limited."""
 
 
 class TimeLimitError(ValueError):
-    """A move that takes longer than it may."""
+    """A move takes longer than its time limit."""
 
 
 class _Own(threading.local):
-    """The flag of a thread; the limit under which it is at work, if any, and what is limited."""
+    """The flag of a thread, its current limit in seconds if any, and what is limited."""
 
     def __init__(self) -> None:
         self.stop: Flag = np.zeros(1, np.int64)
@@ -39,7 +39,7 @@ class _Own(threading.local):
 
 
 class _Watchdog:
-    """A thread that sets the flags of those whose time is up."""
+    """A thread that sets the flags of threads whose time is up."""
 
     def __init__(self) -> None:
         self._due: dict[int, tuple[float, Flag]] = {}  # by thread
@@ -48,7 +48,7 @@ class _Watchdog:
         self._begun = False
 
     def add(self, seconds: float, stop: Flag) -> None:
-        """Set the flag of this thread after some time, unless it is being waited for already."""
+        """Set the flag of this thread after some seconds, unless a deadline is pending already."""
         with self._lock:
             self._due.setdefault(threading.get_ident(), (time.monotonic() + seconds, stop))
             if not self._begun:
@@ -58,7 +58,7 @@ class _Watchdog:
             self._awake.set()
 
     def remove(self, stop: Flag) -> None:
-        """Take the flag of this thread down, and leave it alone from now on."""
+        """Clear the flag of this thread, and cancel its deadline."""
         with self._lock:
             self._due.pop(threading.get_ident(), None)
             stop[0] = 0
@@ -81,9 +81,9 @@ _watchdog = _Watchdog()
 
 
 def stop_flag() -> Flag:
-    """The flag of this thread: 1 once its search is to end.
+    """Return the flag of this thread, 1 once its search is to end, and start the clock of a limit.
 
-    What a kernel returns then is of no use; so `check_time` comes after it.
+    What a kernel returns then is useless, so call `check_time` after it.
     """
     if _own.seconds is not None:
         _watchdog.add(_own.seconds, _own.stop)
@@ -91,7 +91,7 @@ def stop_flag() -> Flag:
 
 
 def check_time() -> None:
-    """A `TimeLimitError` if the flag of this thread is set."""
+    """Raise a `TimeLimitError` if the flag of this thread is set."""
     if _own.stop[0]:
         raise TimeLimitError(
             f"{_own.what} takes more than {_own.seconds:g} s for a move here; ask for less"

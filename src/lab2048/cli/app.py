@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, cast
 
 import typer
 
@@ -92,17 +92,22 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         _fail("stopped", STOPPED)
     except OSError as error:
-        if error.filename is None:
-            _discard_output()
-        _fail(f"{error.filename or 'output'}: {error.strerror or error}", 1)
+        _fail_of_disk(error)
     except Exception as error:
         if os.environ.get("LAB2048_DEBUG"):
             raise
         _fail(f"{type(error).__name__}: {error} (LAB2048_DEBUG=1 shows where)", 1)
 
 
+def _fail_of_disk(error: OSError) -> NoReturn:
+    """End with the message of an error of the disk; if it names no file, it was stdout."""
+    if error.filename is None:
+        _discard_output()
+    _fail(f"{error.filename or 'output'}: {error.strerror or error}", 1)
+
+
 def _discard_output() -> None:
-    """Drop what stdout still buffers and cannot write: Python would try, and fail, again at exit."""
+    """Drop what stdout buffers and cannot write; Python would try, and fail, again at exit."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -224,7 +229,7 @@ def probe(  # noqa: PLR0913, PLR0917
 
     position = Board.parse(" ".join(board), size)  # a board without quotes is several words
     rules = Rules(position.rows, position.cols, p4)
-    options = {"objective": objective, "p4": p4, "gamma": gamma}
+    options: dict[str, Any] = {"objective": objective, "p4": p4, "gamma": gamma}
     asked = {name: value for name, value in options.items() if _is_given(context, name)}
     with ExitStack() as stack:
         # a small table is made here, with progress; only options that are given have to agree

@@ -33,6 +33,7 @@ from lab2048.data.parquet import (
 from lab2048.engine.arrays import Bytes, Counts, Flags, Floats, Singles, Words
 from lab2048.engine.batch import next_words
 from lab2048.game import Rules
+from lab2048.game.notation import short
 from lab2048.measure.arena import Play, play_games
 from lab2048.players.player import Moves, Player
 from lab2048.players.ties import legal_moves, shares
@@ -69,6 +70,11 @@ class Astray(Player):
     @property
     def together(self) -> int:
         return self.player.together
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.random <= 1:
+            raise ValueError(f"`random` is a probability, from 0 to 1, not {short(self.random)}")
 
     def prepare(self) -> None:
         self.player.prepare()

@@ -254,7 +254,7 @@ def make_moves(
 
 
 def check_first(first: object) -> None:
-    """Raise a `ValueError` unless `first`, the moves to take of each game, is at least 1 or None."""
+    """Raise a `ValueError` unless `first`, the moves taken of each game, is None or at least 1."""
     if first is not None and (whole(first) or 0) < 1:
         raise ValueError(f"`first` is a whole number of at least 1, not {short(first)}")
 

@@ -11,7 +11,6 @@ import numpy as np
 from numba.core.caching import FunctionCache
 from numba.extending import is_jitted
 
-
 CONSTANTS = bool | int | float | str | np.generic | np.ndarray
 """What a kernel may close over besides kernels."""
 

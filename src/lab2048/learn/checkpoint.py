@@ -24,6 +24,10 @@ before a checkpoint is written."""
 TRIES, PAUSE = 6, 10.0
 """The number of retries if the last checkpoint cannot be written, and seconds before each."""
 
+MEASURED = ("exact", "judged", "bare")
+"""The fields of a record that have a mean score measured against a table, the most precise first.
+Judged games are `judged`, or `bare` if the player is a search without its search."""
+
 Record = dict[str, Any]
 
 
@@ -35,11 +39,12 @@ class Logs:
     ) -> None:
         self._path = folder / LOG
         self._say = say
-        self._failed = False
+        self._failed: set[str] = set()
+        """What the last write could not be added to."""
         self.records = read_log(folder, done, counted)
-        self._guard(self._rewrite)
+        self._guard("log", self._rewrite)
         self._board: Any = None
-        self._guard(self._open_board, folder / "tensorboard", done, counted)
+        self._guard("TensorBoard file", self._open_board, folder / "tensorboard", done, counted)
 
     def _open_board(self, folder: Path, done: int, counted: str) -> None:
         """Open an event file for TensorBoard, if that is installed."""
@@ -56,22 +61,22 @@ class Logs:
     def add(self, record: Record) -> None:
         """Add a record."""
         self.records.append(record)
-        if self._failed:  # the file may end in half a line
-            self._guard(self._rewrite)
+        if "log" in self._failed:  # the file may end in half a line
+            self._guard("log", self._rewrite)
         else:
-            self._guard(self._append, record)
+            self._guard("log", self._append, record)
         if self._board is not None:
-            self._guard(self._board.add, flat(record, "/", deep=True))
+            self._guard("TensorBoard file", self._board.add, flat(record, "/", deep=True))
 
     def complete(self, more: Callable[[], Record]) -> None:
         """Add missing fields to the last record."""
         self.records[-1].update(more())
-        self._guard(self._rewrite)
+        self._guard("log", self._rewrite)
 
     def close(self) -> None:
         """Close the event file."""
         if self._board is not None:
-            self._guard(self._board.close)
+            self._guard("TensorBoard file", self._board.close)
 
     def _rewrite(self) -> None:
         """Write the whole log again; at the start, this drops records later than the checkpoint."""
@@ -82,15 +87,17 @@ class Logs:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 
-    def _guard(self, write: Callable[..., object], *args: Any) -> None:
-        """Call `write`; the first time that it fails, say so."""
+    def _guard(self, what: str, write: Callable[..., object], *args: Any) -> None:
+        """Call `write`; the first of several times that it fails, say so."""
         try:
             with naming(self._path):
                 write(*args)
         except OSError as error:
-            if not self._failed:
-                self._say(f"the log cannot be written: {error.filename}: {error.strerror}")
-            self._failed = True
+            if what not in self._failed:
+                self._say(f"the {what} cannot be written: {error.filename}: {error.strerror}")
+            self._failed.add(what)
+        else:
+            self._failed.discard(what)
 
 
 def read_log(folder: Path, done: int, counted: str = "games") -> list[Record]:
@@ -108,7 +115,7 @@ def read_log(folder: Path, done: int, counted: str = "games") -> list[Record]:
 def is_whole(record: Record) -> bool:
     """Return whether a record has finite values of all that curves are drawn of."""
     drawn = [record["mean"] if "mean" in record else record["loss"]]
-    drawn += [record[name]["mean"] for name in ("exact", "judged") if name in record]
+    drawn += [record[name]["mean"] for name in MEASURED if name in record]
     return all(isinstance(each, int | float) and math.isfinite(each) for each in drawn)
 
 

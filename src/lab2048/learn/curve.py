@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lab2048.learn.checkpoint import Record
+from lab2048.learn.checkpoint import MEASURED, Record
 from lab2048.measure.intervals import student_half_width
 
 
@@ -19,10 +19,6 @@ class Point:
     """Of games, or whatever the learner counts."""
     mean: float
     half: float
-
-
-MEASURED = ("exact", "judged")
-"""Measurements that a curve may show, the most precise first."""
 
 
 def curve(runs: Sequence[Sequence[Record]], counted: str = "games") -> list[Point]:

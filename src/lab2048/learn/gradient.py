@@ -6,7 +6,8 @@ and the learners) import it, and they are imported only when a network is needed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -69,12 +70,12 @@ def inputs(boards: Words, rules: Rules, device: torch.device) -> Tensor:
 def asked(model: nn.Module, rules: Rules, device: torch.device) -> Callable[[Words], Any]:
     """Return a function from boards to the network's outputs as arrays, for players.
 
-    It is the network itself that is asked, not a copy, and it is put into evaluation mode.
+    It asks the network itself, not a copy, in evaluation mode; one in training is put back.
     """
-    model = model.to(device=device, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+    model = model.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def ask(boards: Words) -> Any:
-        with torch.inference_mode():
+        with torch.inference_mode(), evaluating(model):
             found = model(inputs(boards, rules, device))
             return (
                 found.cpu().numpy()
@@ -83,6 +84,19 @@ def asked(model: nn.Module, rules: Rules, device: torch.device) -> Callable[[Wor
             )
 
     return ask
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Have a network in evaluation mode, in which dropout and the like do nothing."""
+    training = model.training
+    if training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if training:
+            model.train()
 
 
 class NetworkWithAdam:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from lab2048.game.notation import checked_threads
-from lab2048.learn.checkpoint import Record
+from lab2048.learn.checkpoint import MEASURED, Record
 from lab2048.learn.network_files import TRAINING, Tensors, read_tensors, write_tensors
 from lab2048.learn.settings import Facts, LearnerSettings
 
@@ -103,7 +103,7 @@ class Learner(ABC, Generic[S]):
     player is cheap, or `none`. On others the table judges games, and the exact value is computed at
     the end only."""
     judged_as: ClassVar[str] = "judged"
-    """The field of a record that has the results of judged games."""
+    """The field of a record that has the results of judged games (see `checkpoint.MEASURED`)."""
 
     def __init__(self, settings: S, threads: int | None = None) -> None:
         self.settings = settings
@@ -150,7 +150,8 @@ class Learner(ABC, Generic[S]):
     def facts(self) -> Facts:
         """Metadata of the run, JSON-serialisable; a subclass adds what it needs to resume."""
         counted = self.settings.counted
-        return {**self.settings.facts, counted: self.done, "seconds": self.seconds}
+        found = {**self.settings.facts, counted: self.done, "seconds": self.seconds}
+        return {**found, "threads": self.threads} if self.same_threads else found
 
     def resume(self, facts: Facts, tensors: Tensors) -> None:
         """Restore the state of a checkpoint; a subclass restores its tensors."""
@@ -239,7 +240,7 @@ class Learner(ABC, Generic[S]):
         told = [f"{record[counted]:>11,} {counted}"]
         numbers = {n: v for n, v in record.items() if isinstance(v, int | float) and n != counted}
         told += [f"{name} {value:,.5g}" for name, value in numbers.items()]
-        for name in ("exact", "judged"):
+        for name in MEASURED:
             if name in record:
                 told.append(f"{name} mean {record[name]['mean']:,.2f}")
         return "  ".join(told)
@@ -272,14 +273,18 @@ class Learner(ABC, Generic[S]):
         if step is not None or visits is not None:
             raise ValueError("`step` and `visits` are for n-tuple networks")
         facts, tensors = read_tensors(path, cls.kind, {}, leave=TRAINING)
-        if "data" in facts:
-            facts["data"] = [Path(each).name for each in facts["data"]]
+        facts = cls.facts_to_pack(facts)
         try:
             cls.player_of(facts, tensors)
         except KeyError as error:
             why = f"its player needs the tensor {error}, which is not packed"
             raise ValueError(f"a network of {cls.kind} cannot be packed: {why}") from None
         write_tensors(file, cls.kind, {**facts, "packed": True}, tensors)
+
+    @classmethod
+    def facts_to_pack(cls, facts: Facts) -> Facts:
+        """Return the metadata of a packed network; override to leave out what is private."""
+        return facts
 
     @classmethod
     def read_about(cls, path: Path) -> Facts:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lab2048.formatting import size
@@ -96,8 +97,10 @@ def write_tensors(path: Path, kind: str, facts: Mapping[str, Any], tensors: Tens
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
+    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     sums = {name: zlib.crc32(tensor.data) for name, tensor in tensors.items()}
-    text = json.dumps({"format": FORMAT, "kind": kind, **facts, "checksums": sums})
+    about = {"format": FORMAT, "kind": kind, **facts, "checksums": sums}
+    text = json.dumps(about, default=lambda number: number.item())  # those of NumPy
     with replacing(path) as temporary:
         temporary.touch()
         mode = temporary.stat().st_mode

@@ -69,8 +69,7 @@ class NeuralLearner(Learner[N]):
     def network(self) -> Callable[[Words], Any]:
         """Return a function from boards to the network's outputs as arrays, for players.
 
-        Unless `in_play` copies the network, it is put into evaluation mode, and the outputs change
-        as training goes on.
+        Unless `in_play` copies the network, the outputs change as training goes on.
         """
         return asked(self.in_play(self.net.model), self.settings.rules, self.net.device)
 
@@ -81,7 +80,7 @@ class NeuralLearner(Learner[N]):
         """Return a stored network as a function from boards to outputs as arrays."""
         model = settings.build()
         load_model(model, tensors)
-        return asked(cls.in_play(model), settings.rules, pick_device(device))
+        return asked(cls.in_play(model.eval()), settings.rules, pick_device(device))
 
     @classmethod
     def asking(cls, ask: Callable[[Words], Any], facts: Facts) -> Player:

@@ -149,10 +149,12 @@ def register_learner(
     if not name.isidentifier() or name in _learners:
         taken = "is there already" if name in _learners else "is not a valid name"
         raise ValueError(f"the learner {name[:40]!r} {taken}")
+    if name in PLAYERS:
+        raise ValueError(f"the learner {name!r} has the name of a player, which would play for it")
     if not isinstance(learner, str):
         about = about or (learner.__doc__ or "").partition("\n")[0]
     entry = _learners[name] = LearnerEntry(name, learner, about=about, **more)
-    PLAYERS.setdefault(name, entry.player or f"{PLAYER}:{name}")
+    PLAYERS[name] = entry.player or f"{PLAYER}:{name}"
 
 
 def learners() -> dict[str, LearnerEntry]:
@@ -162,7 +164,7 @@ def learners() -> dict[str, LearnerEntry]:
         from importlib.metadata import entry_points
 
         for point in entry_points(group=GROUP):
-            if point.name not in _learners:
+            if point.name not in _learners and point.name not in PLAYERS:
                 register_learner(point.name, point.value, about=f"Train with {point.value}.")
     return _learners
 

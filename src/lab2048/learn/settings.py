@@ -138,15 +138,18 @@ class LearnerSettings:
 
     @classmethod
     def from_facts(cls, facts: Facts) -> Self:
-        """Return stored settings; a `ValueError` if one is missing or of another type.
+        """Return stored settings; a `ValueError` if one is of another type than its `kind`.
 
-        The type is that of its default, or its `kind`.
+        One that is not stored has its default, so a learner may get more settings later.
         """
         found: dict[str, Any] = {}
         for each in option_fields(cls):
             if is_stored(each):
-                value, kind = facts.get(each.name), each.metadata["kind"]
-                if type(value) is not kind and (kind, type(value)) != (float, int):
+                value, kind = facts.get(each.name, each.default), each.metadata["kind"]
+                if isinstance(value, list) and kind is tuple:
+                    value = tuple(value)
+                fits = type(value) is kind or (kind, type(value)) == (float, int)
+                if not fits and not (value is None and each.default is None):
                     raise ValueError(f"it does not say what {each.name} is")
                 found[each.name] = value
         return cls(Rules.parse(facts["board"], facts["p4"]), **found)
@@ -217,7 +220,13 @@ def check_value(each: Field[Any], value: Any) -> Any:
         if not number or not low <= value <= high:
             told = f"{value:g}" if number else short(value)
             raise ValueError(f"{each.name} is a number{spanning(low, high)}, not {told}")
+        if facts["kind"] is int and not float(value).is_integer():
+            raise ValueError(f"{each.name} is a whole number, not {value:g}")
         return facts["kind"](value)
+    if facts["kind"] is tuple and isinstance(value, list):
+        value = tuple(value)
+    if facts["kind"] is bool and not isinstance(value, bool):
+        raise ValueError(f"{each.name} is True or False, not {short(value)}")
     if facts["choices"] and value not in facts["choices"]:
         near = nearest(str(value), facts["choices"])
         raise ValueError(f"there is no {each.name} {str(value)[:40]!r}; {near}")

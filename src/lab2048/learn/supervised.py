@@ -86,6 +86,11 @@ class SupervisedLearner(NeuralLearner[SupervisedSettings]):
         self._next: Batch | None = None
         self._record: Record | None = None
 
+    @classmethod
+    def facts_to_pack(cls, facts: Facts) -> Facts:
+        """Return the metadata with the names of the data files, without their folders."""
+        return {**facts, "data": [Path(each).name for each in facts["data"]]}
+
     @property
     def epoch(self) -> int:
         """The number of finished epochs."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lab2048.formatting import size
-from lab2048.learn.checkpoint import Logs, Record, Saver, alone
+from lab2048.learn.checkpoint import MEASURED, Logs, Record, Saver, alone
 from lab2048.learn.learner import DivergedError, Goal, Learner
 from lab2048.learn.network_files import FILE, network_folder
 from lab2048.learn.result import TrainedRun
@@ -28,8 +28,6 @@ from lab2048.solver.table import Table
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Signals that ask a process to end; Windows does not have all of them."""
-MEASURES = ("exact", "bare", "judged")
-"""The fields of a record with measurements against a table."""
 
 
 def train_planned(
@@ -136,7 +134,7 @@ def take_step(learner: Learner[Any], goal: Goal) -> None:
     """Have the learner take a step, and count the time unless it has done so itself."""
     before, began = learner.seconds, time.perf_counter()
     learner.step(goal)
-    if learner.seconds == before and not learner.stopped:
+    if learner.seconds == before:
         learner.seconds += time.perf_counter() - began
 
 
@@ -156,7 +154,7 @@ def is_unmeasured(records: list[Record], learner: Learner[Any]) -> bool:
     """Return whether the latest record lacks a measurement because the run was stopped."""
     if not records or records[-1][learner.settings.counted] != learner.done:
         return False
-    return not any(name in records[-1] for name in MEASURES)
+    return not any(name in records[-1] for name in MEASURED)
 
 
 def check_room(needed: int, folder: Path) -> None:

@@ -178,9 +178,7 @@ class Judged(NamedTuple):
     optimal: Flags
 
 
-def judge(
-    games: Sequence[Played], seed: int, table: Table, threads: int | None = None
-) -> Judged:
+def judge(games: Sequence[Played], seed: int, table: Table, threads: int | None = None) -> Judged:
     """Look up every move of games in a table."""
     boards = [retrace(table.rules, seed, game).boards[:-1] for game in games]
     board = np.concatenate(boards)

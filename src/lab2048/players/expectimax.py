@@ -78,7 +78,7 @@ class Searcher(Player):
     @property
     def symmetric(self) -> bool:
         # what is cut off depends on how a board was reached first
-        return self.splits and not self.cutoff
+        return self.splits and not self.cutoff and not self.timed
 
     def prepare(self) -> None:
         """Compile, without spending the time of a whole move."""

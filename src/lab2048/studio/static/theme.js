@@ -1,11 +1,12 @@
 // Light or dark: the theme of the system, until the user chooses one.
 
-const KEY = "lab2048.theme";
+import { keepSetting, setting } from "./browser_storage.js";
+
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
 function paint() {
   const usual = dark.matches ? "dark" : "light";
-  document.documentElement.dataset.theme = localStorage.getItem(KEY) ?? usual;
+  document.documentElement.dataset.theme = setting("theme", usual);
 }
 
 // Apply the theme, now and whenever that of the system changes.
@@ -16,6 +17,6 @@ export function followTheme() {
 
 export function switchTheme() {
   const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  localStorage.setItem(KEY, theme);
+  keepSetting("theme", theme);
   paint();
 }

@@ -103,8 +103,12 @@ async function showSurvey(view, each, changed) {
   changed();
   const place = view.parts.boards.querySelector(".survey");
   try {
-    if (each.surveyed) drawSurvey(place, each, await get(`/api/surveys/${each.name}`));
-    else await makeSurvey(view, each, place, changed);
+    if (!each.surveyed) {
+      await makeSurvey(view, each, place, changed);
+      return;
+    }
+    const found = await get(`/api/surveys/${each.name}`);
+    if (view.survey === each.name) drawSurvey(place, each, found); // else another was chosen
   } catch (error) {
     view.page.fail(error);
   }
@@ -113,7 +117,7 @@ async function showSurvey(view, each, changed) {
 // Have a survey made, report the progress, and show it.
 async function makeSurvey(view, each, place, changed) {
   await post(`/api/surveys/${each.name}`, "{}");
-  const alive = () => view.alive;
+  const alive = () => view.alive && view.survey === each.name;
   const solved = await waitUntilMade(`survey of ${each.name}`, alive, ({ share }) => {
     fill(place, el("p", { class: "dim" }, `Surveying ${each.name}: ${percent(share, 0)}`));
   });

@@ -75,11 +75,12 @@ export class Side {
     });
   }
 
-  // Send an order. Speed, play and pause also change the first message, which is sent when the
-  // socket opens; a step before that is lost.
+  // Send an order. It also changes the first message, which is sent when the socket opens: a step
+  // pauses the game, and one that is ordered before that is not made.
   send(order) {
+    if (!this.order) return;
     if (order.do === "speed") this.order.speed = order.speed;
-    if (order.do === "pause" || order.do === "play") this.order.paused = order.do === "pause";
+    else this.order.paused = order.do !== "play";
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(order));
   }
 

@@ -266,7 +266,7 @@ def test_a_survey_by_p4_is_a_table_with_a_picture(solved_home, tmp_path):
     ]
     (path,) = lab2048.write_plots(found, tmp_path)
     assert path.name == "p4.png"
-    with pytest.raises(ValueError, match="no p4"):
+    with pytest.raises(ValueError, match="at least one p4"):
         lab2048.survey_by_p4("2x2", [])
 
 

@@ -229,7 +229,7 @@ def test_a_match_that_was_stopped_goes_on(command, warm_home, number):
     _, said = started.communicate(timeout=60)
     assert started.returncode == (130 if number == signal.SIGINT else -number)
     if number == signal.SIGINT:
-        assert b"the same command goes on" in said and b"Traceback" not in said
+        assert b"the same command resumes" in said and b"Traceback" not in said
     kept = sum(len(path.read_text().splitlines()) - 1 for path in journals.iterdir())
     assert 0 < kept < 300
     _, again, said = command(*LONG, "--json")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from lab2048.solver.job import make_table
+from lab2048.solver.problem import Problem
 from tests.cli.running import SQUARE
 
 UNSOLVED = dict.fromkeys(["after_value", "q", "regret", "optimal", "mark"])
@@ -56,3 +60,12 @@ def test_probe_for_people(command):
     assert "4 . . . / . . . ." in out
     full = "2 4 2 4 / 4 2 4 2 / 2 4 2 4 / 4 2 4 2"
     assert "no move is legal" in command("probe", full)[1]
+
+
+@pytest.mark.slow
+def test_a_table_that_is_named_says_its_own_p4(command, warm_home):
+    make_table(Problem.of("2x2", p4=0.3))
+    code, out, _ = command("probe", "2 2 / 4 .", "--table", "2x2-score-p4-0.3", "--json")
+    assert code == 0 and json.loads(out)["rules"]["p4"] == 0.3
+    code, _, err = command("probe", "2 2 / 4 .", "--table", "2x2-score-p4-0.3", "--p4", "0.1")
+    assert code == 2 and "what is asked for is 2x2-score" in err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lab2048 import save_labels, save_moves
 from lab2048.data import labels
 from lab2048.data import moves as data
 from lab2048.data.parquet import LABELS, DataError, write_parquet
@@ -179,3 +180,17 @@ def test_labels_that_are_wrong_are_named(tmp_path, table):
         write_parquet(path, [columns], about)
         with pytest.raises(DataError, match=r"row 6: board 0x.* is no label"):
             labels.read_labels(path, table.rules)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [({"first": 0}, "`first` is a whole number"), ({"first": -2}, "`first` is a whole number"),
+     ({"random": 1.5}, "`random` is a probability"), ({"random": -0.1}, "`random` is a prob")],
+)  # fmt: skip
+def test_options_of_labels_are_checked(tmp_path, options, why):
+    with pytest.raises(ValueError, match=why):
+        save_labels(tmp_path / "labels.parquet", "greedy", "2x2", moves=10, **options)
+    if "first" in options:
+        with pytest.raises(ValueError, match=why):
+            save_moves(tmp_path / "moves.txt", "greedy", "2x2", moves=10, **options)
+    assert not list(tmp_path.iterdir())

@@ -269,3 +269,29 @@ def test_another_source_has_another_cache_and_old_ones_are_cleared(own_home):
         "print(len(list(folder.parent.iterdir())))\n"
     )
     assert python(code).stdout == "3\n"
+
+
+@pytest.mark.slow
+def test_folders_of_other_origin_are_left_alone(own_home):
+    """Somebody may keep their own kernels in a folder that becomes the data folder."""
+    mine = own_home / "kernels" / "mine" / "notes.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("of mine")
+    for number in range(5):
+        (own_home / "kernels" / f"{number:016x}").mkdir()
+    mine.parent.parent.chmod(0o755)
+    python(LOOK)
+    assert mine.read_text() == "of mine"
+    assert mine.parent.parent.stat().st_mode & 0o077 == 0
+    ours = {path.name for path in mine.parent.parent.iterdir()} - {"mine"}
+    assert len(ours) == 1
+
+
+def test_what_was_noted_as_compiled_is_forgotten_with_damaged_kernels(own_home):
+    folder = jit.cache_folder.__wrapped__()
+    (folder / f"solve{jit.NOTE}").touch()
+    jit._remove_damaged(folder)
+    assert (folder / f"solve{jit.NOTE}").exists()
+    (folder / "x.nbi").write_bytes(b"not sealed")
+    jit._remove_damaged(folder)
+    assert not (folder / f"solve{jit.NOTE}").exists() and not (folder / "x.nbi").exists()

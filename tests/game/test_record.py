@@ -125,3 +125,10 @@ def test_a_game_against_the_rules_is_noticed(change, message):
 
 
 # -- figures -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["seed", "index", "score", "max_tile"])
+def test_numbers_that_no_column_holds_are_refused(name):
+    facts = json.loads(records(1)[0].to_json())
+    with pytest.raises(RecordError, match="too large"):
+        Record.from_json(json.dumps({**facts, name: 1 << 64}))

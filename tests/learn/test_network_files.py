@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from lab2048.learn.network_files import network_folder, read_facts, write_tensors
+from lab2048.learn.network_files import network_folder, read_facts, read_tensors, write_tensors
 from lab2048.learn.ntuple_files import read_about, read_weights, write_packed, write_weights
 from tests.conftest import flip
 from tests.small_networks import stored_example
@@ -195,3 +195,13 @@ def test_a_folder_is_no_network(own_home):
 def test_names_of_networks_are_no_paths(name):
     with pytest.raises(ValueError, match="a network's name is of letters"):
         network_folder(name)
+
+
+def test_numbers_and_views_of_numpy_are_written_like_others(own_home):
+    path = own_home / "x.safetensors"
+    tensors = {"t": np.arange(6.0).reshape(2, 3).T}
+    facts = {"board": "2x2", "p4": 0.1, "games": np.int64(7), "rate": np.float32(0.5)}
+    write_tensors(path, "ntuple", facts, tensors)
+    assert read_facts(path)["games"] == 7
+    found = read_tensors(path, "ntuple", {})[1]["t"]
+    assert (found == tensors["t"]).all()

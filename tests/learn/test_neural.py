@@ -141,3 +141,12 @@ def test_a_player_that_needs_the_games_is_not_packed(own_home, tmp_path, guess, 
     monkeypatch.setattr(Guess, "player_of", classmethod(Learner.player_of.__func__))
     with pytest.raises(ValueError, match=r"cannot be packed: .* needs the tensor 'game\.seen'"):
         lab.pack_network("g", tmp_path / "g.safetensors")
+
+
+def test_a_network_that_is_asked_while_it_learns_goes_on_learning(guess):
+    learner = Guess(GuessSettings(lab.Rules(2, 2)))
+    modes = []
+    learner.net.model.layer.register_forward_hook(lambda m, _, __: modes.append(m.training))
+    assert learner.net.model.training
+    learner.player().choose("2 2 / . .")
+    assert modes == [False] and learner.net.model.training

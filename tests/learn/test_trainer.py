@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
@@ -291,7 +292,7 @@ def test_limits_become_a_goal():
 
 def test_room_on_the_disk_is_looked_for(tmp_path):
     trainer.check_room(0, tmp_path)
-    with pytest.raises(OSError, match=r"the network may need 1e\+06 TB"):
+    with pytest.raises(OSError, match=r"the network may need 1,000 PB"):
         trainer.check_room(10**18, tmp_path / "not" / "there")
 
 
@@ -406,3 +407,56 @@ def test_learners_of_other_distributions_are_found(own_home, tmp_path):
             capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": paths},
         )  # fmt: skip
         assert done.returncode == 0 and wanted in done.stdout, done.stderr
+
+
+@dataclass(frozen=True)
+class AllKinds(lab.LearnerSettings):
+    layers: int = lab.setting(2, "A whole number", low=1, high=9)
+    fast: bool = lab.setting(True, "Yes or no")
+    limit: float | None = lab.setting(None, "A number, if any", kind=float)
+    names: tuple[str, ...] = lab.setting((), "Some texts")
+
+
+def test_settings_are_of_their_kinds():
+    rules = lab.Rules(2, 2)
+    assert AllKinds(rules, layers=3.0).layers == 3
+    for wrong in ({"layers": 2.7}, {"fast": "no"}, {"fast": 1}, {"limit": "x"}):
+        with pytest.raises(ValueError, match="|".join(wrong)):
+            AllKinds(rules, **wrong)
+
+
+def test_settings_of_all_kinds_are_stored_and_may_be_added_later():
+    settings = AllKinds(lab.Rules(2, 2), fast=False, limit=0.5, names=["a", "b"])
+    stored = json.loads(json.dumps(settings.facts))
+    assert AllKinds.from_facts(stored) == settings
+    del stored["limit"], stored["layers"]
+    assert AllKinds.from_facts(stored) == dataclasses.replace(settings, limit=None)
+    with pytest.raises(ValueError, match="fast"):
+        AllKinds.from_facts({**stored, "fast": "no"})
+
+
+def test_a_learner_has_no_name_of_a_player():
+    with pytest.raises(ValueError, match="name of a player"):
+        lab.register_learner("mcts", Climb)
+    assert "mcts" not in registry.learners()
+
+
+class Failing:
+    """What TensorBoard reads, on a disk that is full."""
+
+    def add(self, numbers):
+        raise OSError(28, "No space left on device", "events")
+
+    def close(self):
+        """Nothing is open."""
+
+
+def test_a_log_is_written_though_tensorboard_fails(tmp_path):
+    said = []
+    logs = Logs(tmp_path, 0, said.append, "steps")
+    logs.close()
+    logs._board = Failing()
+    for steps in (1, 2):
+        logs.add({"steps": steps, "mean": 1.0})
+    assert said == ["the TensorBoard file cannot be written: events: No space left on device"]
+    assert len(read_log(tmp_path, 9, "steps")) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lab2048 import Game, Rules
+from lab2048 import Game, Rules, evaluate
 from lab2048.measure.arena import play_match
 from lab2048.measure.figures import (
     against_table,
@@ -14,6 +14,7 @@ from lab2048.measure.figures import (
     measure,
     summarise,
 )
+from lab2048.measure.replay import read_game
 from lab2048.players.registry import make_player
 from lab2048.solver.exact_value import evaluate_policy
 from lab2048.solver.job import make_table
@@ -121,3 +122,21 @@ def test_perfect_play_loses_nothing(table, warm_home):
         found = against_table(judge(games, 1, table), 300, RULES)
         assert found["regret_per_game"]["mean"] == 0 and found["agreement"] == 1
         assert found["worst"] == []
+
+
+def test_games_of_a_file_are_counted_from_one(tmp_path):
+    path = tmp_path / "games.jsonl"
+    evaluate("greedy", "2x2", games=2, table=False).save_games(path)
+    assert read_game(path, 2).index == 1
+    for number in (0, -1, 3):
+        with pytest.raises(ValueError, match=f"has no game {number}"):
+            read_game(path, number)
+
+
+def test_a_function_is_not_found_by_its_name():
+    def greedy(ranks, legal):
+        return legal.argmax(axis=1)
+
+    found = evaluate("greedy", "2x2", games=2, table=False)
+    with pytest.raises(KeyError, match="greedy was not evaluated"):
+        found[greedy]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lab2048 import Board, Rules
+from lab2048 import Board, Rules, player
 from lab2048.players.registry import make_player
 from tests import naive, naive_search
 from tests.players.searching import (
@@ -79,3 +79,8 @@ def test_expectimax_to_the_end_is_perfect_play():
         old, values_of("expectimax:depth=12,heuristic=zero", Rules(2, 2), boards), strict=True
     ):
         assert max(values.values(), default=0.0) == pytest.approx(float(exact[state]), abs=1e-9)
+
+
+def test_a_search_by_the_clock_tells_images_apart():
+    assert player("expectimax:depth=2,ties=split", "2x2").symmetric
+    assert not player("expectimax:time=10ms,ties=split", "2x2").symmetric

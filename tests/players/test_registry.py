@@ -64,6 +64,7 @@ def test_defaults_are_left_out():
         ("expectimax:depth=1,depth=2", "depth is given twice"),
         ("expectimax:depth=0", "depth is a whole number from 1 to 12, not 0"),
         ("expectimax:depth=-1", "not -1"),
+        ("expectimax:depth=1_0", "not 1_0"),
         ("expectimax:depth=99999999999999999999", "from 1 to 12"),
         ("expectimax:depth=2.5", "depth is a whole number from 1 to 12, not 2.5"),
         ("expectimax:depth=", "depth is a whole number"),

@@ -16,7 +16,7 @@ import time
 import pytest
 
 from lab2048 import home
-from lab2048.solver import table_writer, value_writer
+from lab2048.solver import job, table_writer, value_writer
 from lab2048.solver import threads as threads_module
 from lab2048.solver.job import make_table
 from lab2048.solver.problem import Problem
@@ -428,3 +428,17 @@ def test_chances_that_are_next_to_nothing(tmp_path):
     found = make_table(Problem.of("2x2", p4=1e-300), tmp_path / "t")
     assert found["value"]["start"] == pytest.approx(68) and found["states"] == 110
     assert found["value"]["4+4"] is not None
+
+
+def test_ctrl_c_after_the_last_layer_stops_what_comes_next(tmp_path, monkeypatch):
+    tidy = job._tidy
+
+    def interrupted(path, manifest):
+        os.kill(os.getpid(), signal.SIGINT)
+        tidy(path, manifest)
+
+    monkeypatch.setattr(job, "_tidy", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        make_table(Problem.of("2x2"), tmp_path / "t")
+    with open_table(tmp_path / "t") as table:
+        assert table.states == 110

@@ -10,10 +10,18 @@ import pytest
 from lab2048 import Game, Record, Rules, evaluate, exact_value, probe, review
 from lab2048.cli.completion import tables
 from lab2048.learn.train import table_against
+from lab2048.solver.estimate import estimate
 from lab2048.solver.job import make_table
 from lab2048.solver.problem import Problem
 from lab2048.solver.table_files import OtherTableError, TableError
-from lab2048.solver.tables import open_table, solve, table_answering, table_folder, table_for
+from lab2048.solver.tables import (
+    open_table,
+    remove_table,
+    solve,
+    table_answering,
+    table_folder,
+    table_for,
+)
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +169,33 @@ def test_what_is_finished_or_begun_or_small_or_forced_needs_no_room(
     with pytest.raises(KeyboardInterrupt):
         make_table("2x2", tmp_path / "t", force=True, progress=stop)
     assert make_table("2x2", tmp_path / "t")["keep"] == "table"
+
+
+def test_a_folder_in_the_home_folder_may_begin_with_a_tilde(own_home, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with solve("2x2", out="~/mine") as table:
+        assert table.path == tmp_path / "mine"
+
+
+def test_a_problem_is_not_changed_by_other_arguments():
+    for more in ({"p4": 0.3}, {"gamma": 0.9}, {"objective": "worst-case"}):
+        for call in (solve, open_table, estimate):
+            with pytest.raises(ValueError, match="has its own objective, p4 and gamma"):
+                call(Problem.of("2x2"), **more)
+
+
+def test_what_is_freed_includes_folders(small, tmp_path):
+    folder = shutil.copytree(small / "2x2-score", tmp_path / "copy")
+    before = sum(path.stat().st_size for path in folder.iterdir())
+    (folder / "shards").mkdir()
+    (folder / "shards" / "keys").write_bytes(bytes(1000))
+    assert remove_table(folder) == before + 1000 and not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "options", [{"cores": 0}, {"rate": 0.0}, {"rate": -1.0}, {"cores": 4, "machines": 0},
+                {"keep": "tabel"}]
+)  # fmt: skip
+def test_an_estimate_of_nothing_is_refused(options):
+    with pytest.raises(ValueError, match=r"is a number above 0|keep is table or summary"):
+        estimate("3x3", **{"rate": 1e6, **options})

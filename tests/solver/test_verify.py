@@ -65,7 +65,7 @@ def test_a_damaged_value_is_never_told(copy, value, sealed):
     board = change_value(copy, 20, lambda _: value, seal=sealed)
     with open_table(copy) as table:
         for ask in (table.moves, table.best, lambda board: table.probe_many([board])):
-            with pytest.raises(TableError, match=r"damaged: .*(checksum|numbers from 0|is worth)"):
+            with pytest.raises(TableError, match=r"damaged: .*(checksum|negative|is worth)"):
                 ask(board)
         if not (sealed and value > 1e300):  # nothing but its moves tells that it is wrong
             with pytest.raises(TableError, match=r"the values of age 44 in .* are damaged"):

@@ -199,7 +199,7 @@ def test_watched_games_are_limited_and_idle_ones_dropped(address, monkeypatch, l
         first.send(json.dumps({"do": "start", "rules": "3x2", "player": "random", "paused": True}))
         assert "started" in json.loads(first.recv(timeout=60))
         with watching_at(address) as second:
-            assert "as there may be" in json.loads(second.recv(timeout=60))["error"]
+            assert "too many games" in json.loads(second.recv(timeout=60))["error"]
         monkeypatch.setattr(watching, "IDLE", 0.1)
         first.send(json.dumps({"do": "pause"}))  # and then nothing for that long
         assert "nothing was asked" in json.loads(first.recv(timeout=60))["error"]

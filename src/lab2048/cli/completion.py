@@ -53,7 +53,7 @@ def _joined(words: list[str], place: int) -> tuple[list[str], int]:
 
 def boards(incomplete: str) -> list[str]:
     """Board sizes."""
-    return _matching([f"{rows}x{cols}" for rows, cols in SHAPES], incomplete)
+    return matching([f"{rows}x{cols}" for rows, cols in SHAPES], incomplete)
 
 
 def players(incomplete: str) -> list[str]:
@@ -62,20 +62,20 @@ def players(incomplete: str) -> list[str]:
 
     kind, colon, _ = incomplete.rpartition(":")
     if not colon:
-        return _matching([*player_names(), f"{CUSTOM}:"], incomplete)
-    return _matching([f"{kind}:{name}" for name in _networks(kind)], incomplete)
+        return matching([*player_names(), f"{CUSTOM}:"], incomplete)
+    return matching([f"{kind}:{name}" for name in _networks(kind)], incomplete)
 
 
 def networks(incomplete: str) -> list[str]:
     """Names of trained networks."""
-    return _matching(_networks(), incomplete)
+    return matching(_networks(), incomplete)
 
 
 def tables(incomplete: str) -> list[str]:
     """Names of tables."""
     from lab2048.solver.tables import table_names
 
-    return _matching(table_names(), incomplete)
+    return matching(table_names(), incomplete)
 
 
 def _networks(kind: str = "") -> Iterator[str]:
@@ -90,6 +90,6 @@ def _networks(kind: str = "") -> Iterator[str]:
             continue
 
 
-def _matching(names: Iterable[str], incomplete: str) -> list[str]:
+def matching(names: Iterable[str], incomplete: str) -> list[str]:
     """The names that start with what was typed, sorted."""
     return sorted(name for name in names if name.startswith(incomplete))

@@ -151,7 +151,7 @@ def perfect(  # noqa: PLR0913, PLR0917
     rules = Rules.parse(board, p4)
     allowed(partial(check_labels, out), force)
     problem = Problem.of(rules)
-    with require_table(problem, make=maker(problem)) as table, progress_bar() as bar:
+    with require_table(problem, make=maker(problem, threads)) as table, progress_bar() as bar:
         task = bar.add_task(player, total=(4 << rules.cells) - 4)  # the largest age
         written = save_perfect_labels(
             out, rules, player, table=table, random=random, likely=likely, threads=threads,

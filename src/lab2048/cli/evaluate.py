@@ -131,7 +131,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
     check_targets(save, report, plots, rules, force)
     entrants = make_players(specs, rules, exact=exact)
     with ExitStack() as stack:
-        found = table_for(rules, table)
+        found = table_for(rules, table, threads)
         if found is not None:
             stack.enter_context(found)
         result = run(
@@ -186,7 +186,7 @@ def check_targets(
         check_target(plots, files=evaluation_plots(rules), force=force)
 
 
-def table_for(rules: Rules, name: str | None) -> Table | None:
+def table_for(rules: Rules, name: str | None, threads: int | None = None) -> Table | None:
     """Return the table to compare with, made now if it is small; say how to make a larger one."""
     from lab2048.cli.solve import maker_of
     from lab2048.measure.evaluation import scoring_table
@@ -195,7 +195,7 @@ def table_for(rules: Rules, name: str | None) -> Table | None:
 
     if name is None and rules.cells > MAX_CELLS:
         return None
-    found = scoring_table(rules, name, maker_of(rules, {}))
+    found = scoring_table(rules, name, maker_of(rules, {}, threads))
     if found is None:
         how = command_for(Problem.of(rules))
         say(f"for the distance from perfect play, solve the board once: {how}")

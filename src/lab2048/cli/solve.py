@@ -278,11 +278,11 @@ def solved(problem: Problem, threads: int | None = None) -> Table:
     return ensure_table(problem, maker(problem, threads), asked=True)
 
 
-def maker_of(rules: Rules, asked: dict[str, Any]) -> Make | None:
+def maker_of(rules: Rules, asked: dict[str, Any], threads: int | None = None) -> Make | None:
     """Return a function that solves a board as `asked`; None if the board is too large."""
     from lab2048.solver.problem import MAX_CELLS, Problem
 
-    return maker(Problem.of(rules, **asked)) if rules.cells <= MAX_CELLS else None
+    return maker(Problem.of(rules, **asked), threads) if rules.cells <= MAX_CELLS else None
 
 
 def maker(problem: Problem, threads: int | None = None) -> Make:

@@ -26,7 +26,7 @@ from rich.text import Text
 from lab2048.cli.console import output
 from lab2048.game import P4, Board, Direction, Game, Rules
 from lab2048.game.colours import Colour, text_colour, tile_colour
-from lab2048.home import home, write_atomically
+from lab2048.home import home, locked, write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -193,11 +193,12 @@ class BestScores:
         """Keep a score if it is the best; a full disk goes into `trouble` and stops no game."""
         if score <= self.of(rules):
             return
-        for name, other in self._read().items():  # another game may have written since
-            self.scores[name] = max(other, self.scores.get(name, 0))
-        self.scores[_rules_key(rules)] = max(score, self.of(rules))
         try:
-            write_atomically(self.path, json.dumps(self.scores, indent=1) + "\n")
+            with locked(self.path.with_suffix(".lock"), "the file of best scores", wait=True):
+                for name, other in self._read().items():  # another game may have written since
+                    self.scores[name] = max(other, self.scores.get(name, 0))
+                self.scores[_rules_key(rules)] = max(score, self.of(rules))
+                write_atomically(self.path, json.dumps(self.scores, indent=1) + "\n")
         except OSError as error:
             self.trouble = f"the best score could not be kept: {error.strerror}"
 

@@ -146,14 +146,14 @@ def annotation_of(each: Field[Any]) -> Any:
         return Annotated[int | None, option]
     if kind is bool:
         return Annotated[bool | None, typer.Option(f"{flag}/--no-{flag[2:]}", help=about)]
-    complete = matching(facts["choices"]) if facts["choices"] else None
+    complete = completing(facts["choices"]) if facts["choices"] else None
     found = typer.Option(flag, metavar=facts["metavar"], help=about, autocompletion=complete)
     return Annotated[(list[str] if kind is tuple else kind) | None, found]
 
 
-def matching(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
+def completing(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
     """Return a function that completes one of some words."""
-    return lambda incomplete: [each for each in choices if each.startswith(incomplete)]
+    return lambda incomplete: completion.matching(choices, incomplete)
 
 
 # -- training ------------------------------------------------------------------------------------
@@ -215,10 +215,11 @@ def callbacks_of(learner: type[Learner[Any]], stack: ExitStack) -> Callbacks:
 
 
 def check_plot(path: Path | None, force: bool) -> None:
-    """Raise a `ValueError` if a picture is asked for that cannot be written to its file."""
+    """Raise a `ValueError` unless a picture may be drawn to a file, if one was given."""
     if path is not None:
-        if path.suffix not in (".svg", ".png", ".pdf"):
-            raise ValueError(f"a picture is .svg, .png or .pdf, not {path.name[:40]!r}")
+        from lab2048.report.writing import check_picture
+
+        check_picture(path)
         check_target(path, force=force)
 
 

@@ -97,7 +97,7 @@ def write_tensors(path: Path, kind: str, facts: Mapping[str, Any], tensors: Tens
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    tensors = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     sums = {name: zlib.crc32(tensor.data) for name, tensor in tensors.items()}
     about = {"format": FORMAT, "kind": kind, **facts, "checksums": sums}
     text = json.dumps(about, default=lambda number: number.item())  # those of NumPy

@@ -108,8 +108,8 @@ class BestOutput(Neural):
     meaning = "the network's outputs"
 
     def values_many(self, boards: Words, words: Words) -> Floats:
-        out: Floats = np.where(legal_moves(boards, self.rules), self.ask(boards), np.nan)
-        return out
+        outputs = self.ask(boards).astype(np.float64)
+        return np.where(legal_moves(boards, self.rules), outputs, np.nan)
 
 
 # -- votes ---------------------------------------------------------------------------------------

@@ -423,6 +423,7 @@ def remove_table(name: Path | str) -> int:
     if others := other_files(folder):
         raise TableError(f"{folder} also holds {others[0]}, so it is not removed")
     with locked(folder / LOCK, f"the table in {folder}", TableError):
-        size = sum(child.lstat().st_size for child in folder.rglob("*") if not child.is_dir())
+        files = [path for path in folder.rglob("*") if not path.is_dir() and path.name != LOCK]
+        size = sum(path.lstat().st_size for path in files)
         shutil.rmtree(folder)
     return size

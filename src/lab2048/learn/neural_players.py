@@ -19,6 +19,7 @@ from lab2048.engine.packed import ON_IMAGE
 from lab2048.learn.encoding import images, upright
 from lab2048.learn.network_files import Facts, NetworkFile, check_board, network_file, read_facts
 from lab2048.learn.registry import check_torch, find_learner
+from lab2048.learn.zero_settings import BACKUPS
 from lab2048.players.player import Player, option
 from lab2048.players.ties import legal_moves
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from lab2048.learn.batched_search import Searches
 
 
-BACKUPS = ("best", "mean")
 AS_TRAINED = "as in training if not given"
 TOGETHER = 512
 """The number of games played side by side, if there are that many."""

@@ -58,7 +58,6 @@ from lab2048.learn.td_moves import (
 )
 from lab2048.players.search_step import SPAWNING
 
-RULES = ("td", "state", "q")
 LONGEST_GAME = 1 << 18
 """The most moves of a game; with tiles up to 32768 there are hardly ever more."""
 

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -241,7 +241,7 @@ class Job:
         writer = KeyWriter(self.record)
         try:
             if data["states"]:
-                layers.go_on_from(age_of(len(data["states"])), *self._two_youngest())
+                layers.go_on_from(age_of(len(data["states"])), *self._last_two_afterstates())
             done, finished = sum(data["states"]), True
             packing: deque[Packed] = deque()
             try:
@@ -268,24 +268,24 @@ class Job:
         finally:
             writer.close()
 
-    def _two_youngest(self) -> list[Words]:
+    def _last_two_afterstates(self) -> list[Words]:
         """The afterstates of the two layers that were written last, the very last one first."""
-        reader, mover = LayerReader(self.record), Mover(self.problem)
-        number = len(self.record.data["states"])
-        found = [
-            kept_or_found(reader.afters(n), reader.keys.layer(n), mover)
-            for n in (number - 1, number - 2)
-        ]
-        reader.close()
-        return found
+        number, mover = len(self.record.data["states"]), Mover(self.problem)
+        with closing(LayerReader(self.record)) as reader:
+            return [
+                kept_or_found(reader.afters(n), reader.keys.layer(n), mover)
+                for n in (number - 1, number - 2)
+            ]
 
     @contextmanager
     def value_files(self) -> Iterator[tuple[LayerReader, ValueWriter]]:
         """The files of the second stage; on exit, what was written is committed."""
         self.record.enter("values")
-        reader = LayerReader(self.record)
-        writer = ValueWriter(self.record, self.identity["values"], self.keep == "table")
-        try:
+        kind, whole = self.identity["values"], self.keep == "table"
+        with (
+            closing(LayerReader(self.record)) as reader,
+            closing(ValueWriter(self.record, kind, whole)) as writer,
+        ):
             try:
                 yield reader, writer
                 writer.finish()
@@ -294,9 +294,6 @@ class Job:
                 with suppress(OSError):
                     writer.commit()
                 raise
-        finally:
-            reader.close()
-            writer.close()
 
     def value(self, reader: LayerReader, writer: ValueWriter, progress: Progress) -> None:
         """Write the values of all remaining layers, oldest first."""
@@ -379,20 +376,17 @@ class Job:
         """Raise a `TableError` if the files have changed since they were written."""
         layers = manifest["layers"]
         check_files(self.path, manifest)
-        keys = KeyFile(self.path, layers["states"])
-        values = ValueFile(
-            self.path, self.identity["values"], layers["states"], layers["value_crcs"]
-        )
+        kind, states = self.identity["values"], layers["states"]
+        with (
+            closing(KeyFile(self.path, states)) as keys,
+            closing(ValueFile(self.path, kind, states, layers["value_crcs"])) as values,
+        ):
 
-        def check(number: int) -> None:
-            keys.check(number)
-            values.check(number)
+            def check(number: int) -> None:
+                keys.check(number)
+                values.check(number)
 
-        try:
             self._check_layers(check, progress)
-        finally:
-            keys.close()
-            values.close()
 
     def _check_layers(self, check: Callable[[int], None], progress: Progress) -> None:
         """Check all layers, on all threads."""

@@ -14,9 +14,10 @@ import numpy as np
 from lab2048 import Rules, random_games
 from lab2048.engine.arrays import Slides, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import GOLDEN, PLAYER, bounded, game_key, mix, spawn, start_board
+from lab2048.engine.packed import GOLDEN, PLAYER, bounded, game_key, mix
 from lab2048.engine.slides import slide, table
-from lab2048.game import randomness as chance
+from lab2048.engine.spawns import spawn, start_board
+from lab2048.game import spawns
 
 GAMES = 100_000
 REPEATS = 9
@@ -52,7 +53,7 @@ def plain_loop(seed: U, games: int, four: Words, lines: Slides) -> int:
 
 def main() -> None:
     """Time both, turn by turn, and print the medians and their ratio."""
-    four = np.array(chance.four_threshold(0.1), np.uint64)
+    four = np.array(spawns.four_threshold(0.1), np.uint64)
     speeds: dict[str, list[float]] = {"plain loop": [], "lanes": []}
     for repeat in range(REPEATS + 1):
         began = time.perf_counter()

@@ -1,6 +1,6 @@
 """The tree search of self-play on lists and dictionaries: slow, and by the description alone.
 
-What it shares with the package is how random words become spawns (`lab2048.game.randomness`).
+What it shares with the package is how random words become spawns (`lab2048.game.spawns`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from math import exp, inf, log, sqrt
 
 from lab2048.game import randomness as chance
+from lab2048.game import spawns
 from tests import naive
 from tests.naive import Grid
 
@@ -54,7 +55,7 @@ class Search:
 
     def __init__(self, network: Network, p4: float, c1: float, c2: float, backup: str) -> None:
         self.network, self.c1, self.c2, self.backup = network, c1, c2, backup
-        self.p4, self.threshold = p4, chance.four_threshold(p4)
+        self.p4, self.threshold = p4, spawns.four_threshold(p4)
         self.least, self.largest = inf, -inf
 
     def run(self, grid: Grid, word: int, simulations: int) -> Node:
@@ -104,7 +105,7 @@ class Search:
     def spawn(self, after: Grid, word: int) -> tuple[tuple[int, int], float, Grid]:
         cols = len(after[0])
         empty = [c for c in range(len(after) * cols) if after[c // cols][c % cols] == 0]
-        which, rank = chance.draw_spawn(word, len(empty), self.threshold)
+        which, rank = spawns.draw_spawn(word, len(empty), self.threshold)
         cell = empty[which]
         grid = [row[:] for row in after]
         grid[cell // cols][cell % cols] = 1 << rank

@@ -147,7 +147,7 @@ def test_kept_results_and_surveys_are_read(old_home):
 
 
 def test_best_scores_are_read(old_home):
-    from lab2048.cli.terminal import BestScores
+    from lab2048.cli.play_screen import BestScores
     from lab2048.game import Rules
 
     assert BestScores().of(Rules(3, 3)) == 4321

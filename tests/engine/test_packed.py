@@ -167,30 +167,6 @@ def test_sums_and_masks_agree_with_the_naive_game(grid):
         assert [int(board.select(empty, U(k))) for k in range(len(cells))] == cells
 
 
-@given(
-    grids(),
-    st.integers(0, chance.MASK64),
-    st.sampled_from([0.0, 0.1, 0.5, 1.0]),
-    st.booleans(),
-    st.booleans(),
-)
-def test_spawns_agree_with_python(grid, word, p4, no_upper, at_threshold):
-    threshold = chance.four_threshold(p4)
-    if no_upper:
-        word &= 0xFFFF_FFFF  # a word that some numbers of cells replace
-    if at_threshold:
-        word = word >> 32 << 32 | min(threshold[0], 0xFFFF_FFFF)  # one that needs a second word
-    position = Board.parse(grid)
-    if position.empty == 0:
-        return
-    which, rank = chance.draw_spawn(word, position.empty, threshold)
-    cell = [cell for cell, r in enumerate(position.ranks) if r == 0][which]
-    four = np.array(threshold, np.uint64)
-    found, found_rank = board.spawn(U(position.packed), U(word), four, position.rows, position.cols)
-    assert Board.from_packed(int(found), position.rows, position.cols) == position.place(cell, rank)
-    assert int(found_rank) == rank
-
-
 @given(st.integers(0, chance.MASK64), st.integers(0, 2**63))
 def test_words_agree_with_python(seed, index):
     assert int(board.mix(U(seed))) == chance.mix(seed)

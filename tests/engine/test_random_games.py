@@ -12,7 +12,7 @@ from lab2048.engine import batch as lanes
 from lab2048.engine import random_games as bulk
 from lab2048.engine.jit import U
 from lab2048.engine.packed import CHOICES, nth_move
-from lab2048.game import random_move
+from lab2048.game import random_move, spawns
 from lab2048.game import randomness as chance
 from tests import naive
 from tests.conftest import WITH_JIT
@@ -188,7 +188,7 @@ if WITH_JIT:
 
         state = np.zeros((3, 300_000), np.uint64)
         games = np.arange(state.shape[1], dtype=np.uint64)
-        four = np.array(chance.four_threshold(0.1), np.uint64)
+        four = np.array(spawns.four_threshold(0.1), np.uint64)
         everywhere = np.ones(state.shape[1], np.bool_)
         lanes.restart(state, everywhere, np.zeros_like(games), games, four, 3, 5)
         ranks = np.empty((state.shape[1], 15), np.uint8)

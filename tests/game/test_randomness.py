@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,22 +70,6 @@ def test_bounded_gives_every_number_to_equally_many_words(n):
         below = first - 1
         if below >= 0 and (below * n) >> 32 == k:
             assert chance.bounded(below << 32, n)[1] != below << 32
-
-
-@pytest.mark.parametrize("p4", [0.0, 0.1, 0.25, 1 / 3, 0.5, 0.9, 1.0, 2.0**-43])
-def test_a_four_has_exactly_its_chance(p4):
-    high, low = chance.four_threshold(p4)
-    assert Fraction((high << 64) + low, 1 << 96) == Fraction(p4)
-    # of the 2**32 lower halves, `high` are fours at once, and one more with chance low / 2**64
-    if high > 0:
-        assert chance.is_four(high - 1, (high, low))
-        assert chance.is_four(0xABC << 32 | high - 1, (high, low))
-    if high < 2**32 - 1:
-        assert not chance.is_four(high + 1, (high, low))
-    for upper in range(50):
-        word = upper << 32 | high
-        if high < 2**32:
-            assert chance.is_four(word, (high, low)) == (chance.again(word) < low)
 
 
 def test_streams_differ_by_seed_game_and_player():

@@ -146,10 +146,10 @@ def play(
     seed: SeedOption = None,
 ) -> None:
     """Play 2048 in the terminal: arrows, WASD or hjkl."""
-    from lab2048.cli import terminal
+    from lab2048.cli import play_screen
 
     be_silent()
-    _print_farewell(terminal.play(_rules(size or board, p4), seed))
+    _print_farewell(play_screen.play(_rules(size or board, p4), seed))
 
 
 @app.command(epilog=in_python('lab2048.player("expectimax", "3x2").choose("2 4 / 8 . / . 2")'))
@@ -166,7 +166,7 @@ def watch(
     speed: Annotated[float, typer.Option("--speed", help="Moves per second.")] = 8.0,
 ) -> None:
     """Watch a player play."""
-    from lab2048.cli import terminal
+    from lab2048.cli import play_screen
     from lab2048.players.registry import make_player
 
     if not 0.125 <= speed <= 1024:
@@ -174,7 +174,7 @@ def watch(
     rules = _rules(board, p4)
     made = make_player(player, rules)
     made.prepare()  # compile, with a message, before the screen is taken over
-    game = terminal.watch(made.spec, made.choose, rules, seed, speed)
+    game = play_screen.watch(made.spec, made.choose, rules, seed, speed)
     print(game.board.grid())
     _print_farewell(game)
 

@@ -32,12 +32,10 @@ from lab2048.engine.packed import (
     potential,
     rank_at,
     select,
-    spawn,
-    start_board,
     transpose,
-    word_after_start,
 )
 from lab2048.engine.slides import OVERFLOW, reward_rows, slide_rows
+from lab2048.engine.spawns import spawn, start_board, word_after_start
 
 LANES = 64
 ILLEGAL = -1
@@ -129,7 +127,7 @@ def turn_back(boards: Words, turned: Words, chosen: Words, rows: int, cols: int)
 def spawn_tiles(
     after: Words, words: Words, boards: Words, fours: Words, threshold: U, rows: int, cols: int
 ) -> U:
-    """`packed.spawn` in each lane, without a branch; not 0 if some word has to be replaced.
+    """`spawns.spawn` in each lane, without a branch; not 0 if some word has to be replaced.
 
     For a board that is full, or empty with 16 cells, the result is meaningless.
     """

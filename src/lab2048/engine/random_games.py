@@ -19,8 +19,8 @@ import numpy as np
 from lab2048.engine.arrays import Counts
 from lab2048.engine.batch import game_keys, games_kernel, summarise
 from lab2048.engine.jit import U
-from lab2048.engine.packed import four_threshold
 from lab2048.engine.slides import table
+from lab2048.engine.spawns import four_threshold
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, random_move, randomness
 from lab2048.game.notation import checked_threads
 from lab2048.tabular import Grid, Tabular, shown

@@ -10,8 +10,9 @@ from lab2048.game.board import (
     direction_from_image,
     direction_on_image,
 )
-from lab2048.game.game import Game, random_move, spawned
+from lab2048.game.game import Game, random_move
 from lab2048.game.rules import P4, Position, Rules, Spawn
+from lab2048.game.spawns import spawned as spawned
 
 __all__ = [
     "MAX_AGE",

@@ -8,6 +8,7 @@ from typing import SupportsIndex
 from lab2048.game import randomness
 from lab2048.game.board import Board, Direction, checked_direction, trusted
 from lab2048.game.rules import Rules
+from lab2048.game.spawns import four_threshold, spawned
 
 
 class Game:
@@ -41,7 +42,7 @@ class Game:
         self.moves: list[Direction] = []
         self.spawns: list[tuple[int, int]] = []
         self.score = 0
-        self._threshold = randomness.four_threshold(rules.p4)
+        self._threshold = four_threshold(rules.p4)
         self._past: list[tuple[Board, int]] = []
         self.start = start
         if start is None:
@@ -99,16 +100,6 @@ class Game:
         word = randomness.word(self.key, len(self.spawns))
         self.board, cell, rank = spawned(self.board, word, self._threshold)
         self.spawns.append((cell, rank))
-
-
-def spawned(after: Board, word: int, threshold: tuple[int, int]) -> tuple[Board, int, int]:
-    """Draw a spawn from a random word; return the board, and the cell and rank of the new tile.
-
-    `threshold` is `randomness.four_threshold` of the rules' p4.
-    """
-    empty = after.empty_cells
-    which, rank = randomness.draw_spawn(word, len(empty), threshold)
-    return after.place(empty[which], rank), empty[which], rank
 
 
 def random_move(board: Board, word: int) -> Direction:

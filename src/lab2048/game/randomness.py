@@ -66,29 +66,6 @@ def bounded(w: int, n: int) -> tuple[int, int]:
         w = again(w)
 
 
-def four_threshold(p4: float) -> tuple[int, int]:
-    """`p4` as a binary fraction of 32 + 64 bits: exact for 0, 1 and every float from 2**-43."""
-    numerator, denominator = p4.as_integer_ratio()
-    scaled = (numerator << 96) // denominator
-    return scaled >> 64, scaled & MASK64
-
-
-def is_four(w: int, threshold: tuple[int, int]) -> bool:
-    """Whether the tile spawned with word `w` is a 4.
-
-    The lower half of the word is compared with the threshold's first 32 bits; only if they are
-    equal is another word compared with the other 64.
-    """
-    low = w & 0xFFFF_FFFF
-    return low < threshold[0] or (low == threshold[0] and again(w) < threshold[1])
-
-
-def draw_spawn(w: int, empty: int, threshold: tuple[int, int]) -> tuple[int, int]:
-    """The index (from 0) of the empty cell that gets a tile, and the tile's rank."""
-    which, w = bounded(w, empty)
-    return which, 2 if is_four(w, threshold) else 1
-
-
 def checked_seed(seed: object, name: str = "a seed") -> int:
     """The seed (or another 64-bit word) as an integer, or a `ValueError`."""
     value = whole(seed)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from lab2048.engine.arrays import Bytes, Counts, Flags, Floats, Masks
 from lab2048.game import P4, Board, Direction, Game, Rules, randomness, spawned
 from lab2048.game.notation import MAX_RANK, short, whole
+from lab2048.game.spawns import four_threshold
 from lab2048.gym.picture import picture
 from lab2048.gym.registration import register_envs
 
@@ -192,7 +193,7 @@ class GameVectorEnv(VectorEnv[Bytes, Counts, NDArray[Any]]):
         self.single_observation_space, self.single_action_space = _spaces(self.rules)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._threshold = randomness.four_threshold(self.rules.p4)
+        self._threshold = four_threshold(self.rules.p4)
         self._four = np.array(self._threshold, np.uint64)
         # boards, words, legal moves; a board with a tile above 32768 is in `_wide` instead
         self._state = np.zeros((3, num_envs), np.uint64)

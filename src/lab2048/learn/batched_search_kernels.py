@@ -13,7 +13,8 @@ from numba import types
 from lab2048.engine.array_types import COUNTS, FLOATS, SINGLE_ROWS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Ints, Singles, Words
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import GOLDEN, ON_IMAGE, count, drawn_tile, mix
+from lab2048.engine.packed import GOLDEN, ON_IMAGE, count, mix
+from lab2048.engine.spawns import drawn_tile
 from lab2048.players.mcts import (
     LARGEST,
     LEAST,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lab2048.measure.arena import play_games
-from lab2048.measure.figures import judge
 from lab2048.measure.intervals import mean_interval
+from lab2048.measure.regret import judge
 from lab2048.players.player import Player
 from lab2048.solver.exact_value import check_exact, evaluate_policy
 from lab2048.solver.policy_walk import Layer

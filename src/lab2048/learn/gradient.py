@@ -121,7 +121,7 @@ class NetworkWithAdam:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
         if self.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
         self.optimizer.step()

@@ -24,8 +24,9 @@ from numba import types
 from lab2048.engine.array_types import BYTE_ROWS, COUNT_ROWS, FLOAT_ROWS, FLOATS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Bytes, Counts, Floats, Slides, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import GOLDEN, legal, max_rank, mix, rank_at, spawn
+from lab2048.engine.packed import GOLDEN, legal, max_rank, mix, rank_at
 from lab2048.engine.slides import OVERFLOW, lines, reward, slide, table
+from lab2048.engine.spawns import spawn
 from lab2048.game import Game, Rules
 from lab2048.learn.network_files import NetworkFile, check_board, network_file
 from lab2048.learn.ntuple import Network, Weights, network_kernels

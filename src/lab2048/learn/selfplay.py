@@ -17,8 +17,9 @@ from lab2048.data.batches import soft_shares
 from lab2048.engine.arrays import Counts, Flags, Floats, Singles, Words
 from lab2048.engine.batch import begin_games, next_words, step_kernel
 from lab2048.engine.jit import U
-from lab2048.engine.packed import ON_IMAGE, four_threshold
+from lab2048.engine.packed import ON_IMAGE
 from lab2048.engine.slides import OVERFLOW, table
+from lab2048.engine.spawns import four_threshold
 from lab2048.learn.batched_search import Found, Network, Searches
 from lab2048.learn.encoding import slid, spawns, upright
 from lab2048.learn.network_files import Tensors

@@ -31,19 +31,8 @@ from lab2048.engine.array_types import COUNT_ROWS, COUNTS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.intrinsics import coherent_step
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import (
-    GOLDEN,
-    ON_IMAGE,
-    PLAYER,
-    flip,
-    max_rank,
-    mirror,
-    mix,
-    spawn,
-    start_board,
-    transpose,
-    word_after_start,
-)
+from lab2048.engine.packed import GOLDEN, ON_IMAGE, PLAYER, flip, max_rank, mirror, mix, transpose
+from lab2048.engine.spawns import spawn, start_board, word_after_start
 from lab2048.learn.ntuple import WEIGHTS, Network, NetworkKernels, Value, Weights, network_kernels
 from lab2048.learn.td_moves import (
     LESSON,

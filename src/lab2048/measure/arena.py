@@ -29,8 +29,9 @@ from lab2048.engine.arrays import Bytes, Counts, Flags, Slides, Words
 from lab2048.engine.batch import begin_games, next_words, step_kernel
 from lab2048.engine.intrinsics import lowest_bit
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import GOLDEN, four_threshold, max_rank, mix, spawn
+from lab2048.engine.packed import GOLDEN, max_rank, mix
 from lab2048.engine.slides import OVERFLOW, slide, table
+from lab2048.engine.spawns import four_threshold, spawn
 from lab2048.game import MAX_PACKED_RANK, Board, Game, Rules, randomness
 from lab2048.game.notation import checked_threads
 from lab2048.game.record import Record

@@ -33,16 +33,8 @@ from numba import types
 from lab2048.engine.array_types import FLOAT_ROWS, FLOATS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Ints, Words
 from lab2048.engine.jit import U, fragment, kernel
-from lab2048.engine.packed import (
-    CHOICES,
-    GOLDEN,
-    bounded,
-    drawn_tile,
-    mix,
-    nth_move,
-    potential,
-    spawn,
-)
+from lab2048.engine.packed import CHOICES, GOLDEN, bounded, mix, nth_move, potential
+from lab2048.engine.spawns import drawn_tile, spawn
 from lab2048.players.heuristic_player import HeuristicPlayer
 from lab2048.players.heuristics import DEFAULT, HEURISTICS, Evaluate, evaluate_of, evaluator
 from lab2048.players.player import option

@@ -20,17 +20,9 @@ from lab2048.engine.array_types import FLOAT_ROWS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Floats, Words
 from lab2048.engine.batch import games_kernel
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import (
-    GOLDEN,
-    age,
-    four_threshold,
-    game_key,
-    max_rank,
-    mix,
-    potential,
-    spawn,
-)
+from lab2048.engine.packed import GOLDEN, age, game_key, max_rank, mix, potential
 from lab2048.engine.slides import table
+from lab2048.engine.spawns import four_threshold, spawn
 from lab2048.players.heuristics import evaluator
 from lab2048.players.player import Player, option, ties_option
 from lab2048.players.search_step import steps

@@ -17,8 +17,9 @@ from numba import types
 from lab2048.engine.array_types import FLOATS, WORDS
 from lab2048.engine.arrays import Counts, Floats, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import count, empty_cells, four_threshold, transpose
+from lab2048.engine.packed import count, empty_cells, transpose
 from lab2048.engine.slides import OVERFLOW, pairs, reward_rows, slide_both
+from lab2048.engine.spawns import four_threshold
 from lab2048.game import Rules
 from lab2048.players.heuristics import Evaluate, Evaluator, line_sums, snake_order
 from lab2048.players.time_limit import Flag, stop_flag
@@ -35,7 +36,7 @@ class Spawning(NamedTuple):
     """The probability of a 2; `four` is that of a 4."""
     four: float
     threshold: Words
-    """`packed.four_threshold`, for searches that draw spawns."""
+    """`spawns.four_threshold`, for searches that draw spawns."""
     cutoff: float
     """Prune what is less likely than this; 0 disables pruning."""
     cells: int

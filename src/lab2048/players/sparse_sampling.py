@@ -21,7 +21,8 @@ from numba import types
 from lab2048.engine.array_types import FLOAT_ROWS, FLOATS, WORD_ROWS, WORDS
 from lab2048.engine.arrays import Floats, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import GOLDEN, count, lowest_cell, mix, spawn
+from lab2048.engine.packed import GOLDEN, count, lowest_cell, mix
+from lab2048.engine.spawns import spawn
 from lab2048.players.heuristic_player import HeuristicPlayer
 from lab2048.players.heuristics import HEURISTICS, Evaluate
 from lab2048.players.player import option, ties_option

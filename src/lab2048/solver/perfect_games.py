@@ -10,9 +10,10 @@ import numpy as np
 
 from lab2048.engine.arrays import Counts, Floats, Slides, Words
 from lab2048.engine.jit import U, kernel
-from lab2048.engine.packed import GOLDEN, age, four_threshold, game_key, mix, spawn, start_board
+from lab2048.engine.packed import GOLDEN, age, game_key, mix
 from lab2048.engine.slides import slide
 from lab2048.engine.slides import table as slides
+from lab2048.engine.spawns import four_threshold, spawn, start_board
 from lab2048.game import randomness
 from lab2048.solver.table import Table
 

@@ -191,3 +191,9 @@ def test_survey_on_the_command_line(warm_home):
     error = run_command("survey", "2x2", "--p4", "0,x", code=2).stderr
     assert error == "lab2048: --p4 is a number or several with commas, such as 0,0.1, not 'x'\n"
     assert "too many states for a tree" in run_command("survey", "3x2", "--tree", code=2).stderr
+
+
+@pytest.mark.parametrize("games", [0, -1, 1.5])
+def test_a_survey_of_no_games_is_refused(made, games):
+    with open_table(made) as table, pytest.raises(ValueError, match="`games` is a whole number"):
+        survey(table, games=games)

@@ -134,3 +134,11 @@ def test_closing_twice_and_using_a_closed_table(made):
     with open(__file__) as mine:
         table.close()
         mine.read()
+
+
+def test_a_table_that_is_closed_says_so(copy):
+    table = open_table(copy)
+    table.close()
+    for ask in (lambda: table.value("2 2 / . . / . ."), lambda: table.probe_many([0x11])):
+        with pytest.raises(ValueError, match="copy is closed"):
+            ask()

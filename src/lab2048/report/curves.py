@@ -46,25 +46,22 @@ def picture(path: Path, panels: int = 1) -> Iterator[list[Any]]:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
-    from lab2048.home import replacing
-    from lab2048.report.survey_plots import STYLE
+    from lab2048.report.pictures import STYLE, save_picture, thousands
 
-    with mpl.rc_context({**STYLE, "svg.hashsalt": "lab2048"}):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 5) if panels == 1 else (5 * panels, 4), layout="tight")
         found = figure.subplots(1, panels, squeeze=False)[0].tolist()
         for axes in found:
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+            axes.xaxis.set_major_formatter(FuncFormatter(thousands))
         yield found
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            kind = path.suffix.lstrip(".").lower() or "svg"
-            about = {"Date": None} if kind == "svg" else None
-            figure.savefig(temporary, format=kind, bbox_inches="tight", metadata=about)
+        save_picture(figure, path)
 
 
 def draw_perfect(axes: Any, perfect: float | None) -> None:
     """Draw a line at the value of perfect play, if it is known; start scores at 0."""
     from matplotlib.ticker import FuncFormatter
+
+    from lab2048.report.pictures import thousands
 
     if perfect is not None:
         axes.axhline(perfect, color="#7f7f7f", ls="--", lw=1)
@@ -73,7 +70,7 @@ def draw_perfect(axes: Any, perfect: float | None) -> None:
             xytext=(0, 4), textcoords="offset points", ha="right", fontsize=8, color="#555",
         )  # fmt: skip
     axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(thousands))
 
 
 def plot_curves(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import io
 import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -18,9 +17,9 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 import lab2048
 from lab2048.game.colours import line_style
-from lab2048.home import replacing, write_atomically
+from lab2048.home import write_atomically
 from lab2048.measure.figures import WHY_LOSSES_EXCEED, order, reach_rate
-from lab2048.report.survey_plots import STYLE
+from lab2048.report.pictures import STYLE, save_picture, svg, thousands
 
 Result = dict[str, Any]
 
@@ -99,9 +98,7 @@ def write_plots(results: Sequence[Result], folder: Path) -> list[Path]:
     paths = []
     for board, group in by_board(results):
         for title, _, figure in figures(group):
-            paths.append(folder / f"{board}-{title}.svg")
-            with mpl.rc_context(STYLE), replacing(paths[-1]) as path:
-                figure.savefig(path, format="svg", bbox_inches="tight")
+            paths.append(save_picture(figure, folder / f"{board}-{title}.svg"))
     return paths
 
 
@@ -260,7 +257,7 @@ def _scores(group: Sequence[Result]) -> Figure:
     axes.invert_yaxis()
     if max(map(np.median, scores)) > 20 * max(1.0, min(map(np.median, scores))):
         axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(_thousands))
+    axes.xaxis.set_major_formatter(FuncFormatter(thousands))
     best = next((e["exact"]["optimal_value"] for e in group if e["exact"]), None)
     if best is not None:
         axes.axvline(best, color="#7f7f7f", ls="--", lw=1)
@@ -344,18 +341,5 @@ def _legend(axes: Axes) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9)
 
 
-def _thousands(number: float, _: int) -> str:
-    return f"{number:,.0f}"
-
-
 def _plain(number: float, _: int) -> str:
     return f"{number:g}"
-
-
-def svg(figure: Figure) -> str:
-    """A picture as an SVG element of a page."""
-    out = io.StringIO()
-    with mpl.rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": "lab2048"}):
-        figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
-    text = out.getvalue()
-    return text[text.index("<svg") :]

@@ -17,8 +17,8 @@ from lab2048.game.record import Record
 from lab2048.home import write_atomically
 from lab2048.measure.marks import is_mistake
 from lab2048.measure.review import Review, Step, worst
-from lab2048.report.evaluation_page import PAGE, page_facts, svg
-from lab2048.report.survey_plots import STYLE
+from lab2048.report.evaluation_page import PAGE, page_facts
+from lab2048.report.pictures import STYLE, svg
 
 STYLES = """<style>
 .stepper { max-width: 26rem; }

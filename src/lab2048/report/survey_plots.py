@@ -12,21 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
+from lab2048.report.pictures import STYLE, save_picture, thousands
 from lab2048.solver.objective import discount_text
 from lab2048.solver.survey import Survey
 
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#7f7f7f"
 """Colours that colour-blind readers can tell apart."""
-STYLE: dict[Any, Any] = {
-    "axes.grid": True,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.axisbelow": True,
-    "figure.dpi": 120,
-    "font.size": 10,
-    "grid.color": "#e5e5e5",
-    "legend.frameon": False,
-}
 
 
 def plot_survey(survey: Survey, folder: Path) -> list[Path]:
@@ -51,7 +42,7 @@ def plot_sweep(rows: Sequence[dict[str, Any]], title: str, path: Path) -> Path:
         above.fill_between(p4, mean - spread, mean + spread, color=BLUE, alpha=0.15, lw=0)
         above.plot(p4, mean, "o-", color=BLUE, ms=4)
         above.set_ylabel("score: mean ± one deviation")
-        above.yaxis.set_major_formatter(FuncFormatter(_thousands))
+        above.yaxis.set_major_formatter(FuncFormatter(thousands))
         above.set_title(f"{title}: optimal play and the chance of a 4")
         tiles = sorted({tile for row in rows for tile in row["reach"]})
         shown = [t for t in tiles if min(row["reach"].get(t, 0.0) for row in rows) < 0.995]
@@ -74,14 +65,8 @@ def _title(problem: dict[str, Any]) -> str:
 
 
 def _save(figure: Figure, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure.tight_layout()
-    figure.savefig(path, bbox_inches="tight")
-    return path
-
-
-def _thousands(number: float, _: int) -> str:
-    return f"{number:,.0f}"
+    return save_picture(figure, path)
 
 
 def _line(axes: Axes, x: Sequence[int], y: Sequence[float | None], **style: Any) -> None:
@@ -102,7 +87,7 @@ def _by_move(survey: Survey, title: str) -> Figure:
     _line(above, coming, gap, color=BLUE, lw=1.2, label="gap d(s): best less worst move")
     _line(above, coming, margin, color=ORANGE, lw=1.2, label="margin: best less second best")
     above.set_ylabel("mean difference of q (score)")
-    above.yaxis.set_major_formatter(FuncFormatter(_thousands))
+    above.yaxis.set_major_formatter(FuncFormatter(thousands))
     above.legend(loc="best")
     how = "exact" if moves.games is None else f"from {moves.games:,} games"
     above.set_title(f"{title}: optimal play by move number ({how})")
@@ -124,7 +109,7 @@ def _by_age(survey: Survey, title: str) -> Figure:
     above.plot(ages.age, ages.afterstates, color=ORANGE, lw=1, label="afterstates")
     above.set_ylabel("canonical boards of this age")
     above.yaxis.set_major_locator(MaxNLocator(integer=True))
-    above.yaxis.set_major_formatter(FuncFormatter(_thousands))
+    above.yaxis.set_major_formatter(FuncFormatter(thousands))
     above.legend(loc="upper right")
     above.set_title(f"{title}: layers and gaps by age")
     often = [visits > 1e-5 for visits in ages.visits]
@@ -133,7 +118,7 @@ def _by_age(survey: Survey, title: str) -> Figure:
     _line(below, ages.age, ages.margin, color=GREEN, lw=1, label="margin, over all states")
     _line(below, ages.age, weighted, color=BLUE, lw=1, label="gap, weighted by visits")
     below.set_ylabel("mean difference of q (score)")
-    below.yaxis.set_major_formatter(FuncFormatter(_thousands))
+    below.yaxis.set_major_formatter(FuncFormatter(thousands))
     below.set_xlabel("age (sum of the tiles)")
     below.legend(loc="upper right")
     return figure

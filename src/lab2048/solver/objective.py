@@ -266,6 +266,8 @@ def _load(name: str) -> None:
             register_objective(entry.load())
         except Exception as error:  # whatever another distribution does when it is imported
             raise ValueError(f"the objective {name} cannot be loaded: {error}") from error
+        if name not in _objectives:
+            raise ValueError(f"the class that {entry.value} names has not the name {name}")
 
 
 def _not_an_objective(found: object) -> str:

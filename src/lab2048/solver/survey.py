@@ -15,7 +15,7 @@ import numpy as np
 
 from lab2048.engine.arrays import Flags, Floats
 from lab2048.game import Rules
-from lab2048.game.notation import checked_threads
+from lab2048.game.notation import checked_threads, short, whole
 from lab2048.solver.perfect_games import perfect_games
 from lab2048.solver.problem import Problem
 from lab2048.solver.survey_walk import MOMENTS, Visited, Walk, ends_of
@@ -247,6 +247,8 @@ def survey(
             )
     if not table.objective.is_score:
         raise TableError(f"a survey is made of a table for the score, not for {table.problem.goal}")
+    if not (whole(games) or 0) >= 1:
+        raise ValueError(f"`games` is a whole number of at least 1, not {short(games)}")
     exact = by_move and table.rules.cells <= EXACT_CELLS
     with WorkerThreads(checked_threads(threads)) as workers:
         walk = Walk(table, workers, exact)

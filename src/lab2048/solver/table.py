@@ -106,6 +106,7 @@ class Table:
         self._blocks: Recent[tuple[int, int], Block] = Recent(cache_bytes // 4)
         self._layers: Recent[int, Decoded] = Recent(cache_bytes)
         self._reads_files = True
+        self._closed = False
 
     def __enter__(self) -> Table:
         return self
@@ -121,6 +122,7 @@ class Table:
 
     def close(self) -> None:
         """Close the files; nothing can be looked up any more."""
+        self._closed = True
         self.keys.close()
         self._blocks.clear()
         self._layers.clear()
@@ -266,7 +268,13 @@ class Table:
         """Read and decode a block."""
         if not self._reads_files:
             raise NotDecodedError(f"block {number} of layer {layer} is not in memory")
+        self._check_open()
         return Block(self.keys.block(layer, number), self._values.block(layer, number))
+
+    def _check_open(self) -> None:
+        """Raise a `ValueError` if the files are closed."""
+        if self._closed:
+            raise ValueError(f"the table {self.path} is closed")
 
     def _why_not(self, board: Board) -> str:
         """Why a board is not in the table."""
@@ -307,6 +315,7 @@ class Table:
         return self._layers.get(layer, lambda: self._decode(layer))
 
     def _decode(self, layer: int) -> Decoded:
+        self._check_open()
         from lab2048.solver.keys import REGIONS, region_shift
         from lab2048.solver.lookup import find_starts
 

@@ -8,8 +8,8 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 
 PORT = 2048
@@ -40,9 +40,8 @@ def serve(
     names = [] if is_loopback(host) else [host, socket.gethostname(), socket.getfqdn()]
     app = make_app()
     guarded = Guard(app, names, any_address=not is_loopback(host))
-    sys.setswitchinterval(SWITCH)
     threading.Thread(target=warm_up, daemon=True).start()
-    with suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
+    with _tuned(), suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
         server = uvicorn.Server(server_config(guarded))
         end = server.shutdown
 
@@ -52,6 +51,18 @@ def serve(
 
         server.shutdown = shutdown  # type: ignore[method-assign]
         server.run(sockets=[listening])
+
+
+@contextmanager
+def _tuned() -> Iterator[None]:
+    """Have Python switch threads often, and undo on exit what `warm_up` does to its collector."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+        gc.unfreeze()
 
 
 def need_server() -> None:

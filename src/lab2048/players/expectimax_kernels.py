@@ -39,6 +39,13 @@ ValuesOf = Callable[[Words, Floats, int, Any, Any, Any, Floats], None]
 RootValues = Callable[[Words, int, Any, Any, Any, Floats], None]
 
 
+@fragment
+def add_lanes(filled: int, weights: Floats, wanted: Counts, best: Floats, out: Floats) -> None:
+    """Add the values found in the lanes to those of their afterstates."""
+    for j in range(filled):
+        out[wanted[j]] += weights[j] * best[0, j]
+
+
 # -- the last move: states in lanes --------------------------------------------------------------
 
 
@@ -107,16 +114,6 @@ def last_values_kernel(step: Steps, best_moves: BestMoves) -> LastValues:
     """The kernel that values afterstates with one move to go."""
     worth, open_cells = step.worth, step.open_cells
 
-    @fragment
-    def value_lanes(
-        filled: int, weights: Floats, wanted: Counts, by: Any, memory: Any, out: Floats
-    ) -> None:
-        """Value the states in the lanes, and add that to their afterstates' values."""
-        best_moves(memory.lanes, filled, by, memory.best)
-        for j in range(filled):
-            out[wanted[j]] += weights[j] * memory.best[0, j]
-        memory.tally[MADE] += 4 * filled
-
     @kernel(types.void(WORDS, FLOATS, step.by, SPAWNING, MEMORY, FLOATS))
     def last_values(
         afters: Words, chances: Floats, by: Any, spawns: Any, memory: Any, out: Floats
@@ -148,10 +145,16 @@ def last_values_kernel(step: Steps, best_moves: BestMoves) -> LastValues:
                         wanted[filled] = i
                         filled += 1
                 if filled > LANES - 2:
-                    value_lanes(filled, weights, wanted, by, memory, out)
+                    # in full, not in a fragment that is given the records: the references to all
+                    # their arrays would be counted around the call, which takes 5% of the search
+                    best_moves(memory.lanes, filled, by, memory.best)
+                    add_lanes(filled, weights, wanted, memory.best, out)
+                    memory.tally[MADE] += 4 * filled
                     filled = 0
         if filled:
-            value_lanes(filled, weights, wanted, by, memory, out)
+            best_moves(memory.lanes, filled, by, memory.best)
+            add_lanes(filled, weights, wanted, memory.best, out)
+            memory.tally[MADE] += 4 * filled
         for i in range(len(afters)):
             if fresh[i]:
                 place, _ = look_up(afters[i], 1, memory)

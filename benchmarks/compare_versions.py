@@ -90,7 +90,7 @@ def show(bench: str, pairs: list[list[dict[str, float]]]) -> None:
     """Print one line per figure: the ratio of this checkout to the other, and its interval."""
     print(f"| `bench {bench}`, {len(pairs)} pairs | ratio | 95% |")
     print("|:--|--:|--:|")
-    for name in pairs[0][0]:
+    for name in sorted(set.intersection(*(set(each) for pair in pairs for each in pair))):
         logs = [math.log(after[name] / before[name]) for before, after in pairs]
         mean, half = statistics.fmean(logs), student_half_width(logs)
         ratio, low, high = (math.exp(each) for each in (mean, mean - half, mean + half))

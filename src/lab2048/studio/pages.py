@@ -10,6 +10,7 @@ from importlib.resources.abc import Traversable
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from lab2048.game.drawing import RANKS, tile_styles
 
@@ -51,11 +52,14 @@ def _files_below(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, b
 def add_pages(app: FastAPI, kept: dict[str, bytes]) -> None:
     """Serve the page and its files."""
 
-    @app.get("/static/{path:path}", include_in_schema=False)
-    async def static(request: Request, path: str) -> Response:
+    async def static(request: Request) -> Response:
+        path = request.path_params["path"]
         if path not in kept:
             raise HTTPException(404, "there is no such file")
         return file_answer(request, path, kept[path])
+
+    # first, and without FastAPI's checks of arguments: the page has many small files
+    app.router.routes.insert(0, Route("/static/{path:path}", static))
 
     async def page(request: Request) -> Response:
         return file_answer(request, "index.html", kept["index.html"])

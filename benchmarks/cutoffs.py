@@ -24,7 +24,8 @@ def some_boards(count):
     """Boards drawn uniformly from the last three quarters of some games."""
     rng = np.random.default_rng(1)
     found = []
-    for game in play_games(make_player("expectimax:depth=3", RULES), iter(range(5)), 1):
+    games = play_games(make_player("expectimax:depth=3", RULES), iter(range(5)), 1)
+    for game in sorted(games, key=lambda game: game.index):  # they end in any order
         boards = retrace(RULES, 1, game).boards
         found.append(boards[rng.integers(len(boards) // 4, len(boards) - 1, count // 5)])
     return np.concatenate(found)

@@ -119,6 +119,33 @@ def test_the_files_of_an_open_table_are_looked_at_by_threads_and_seldom(solved_h
     assert looked == [None]
 
 
+def test_nobody_waits_for_a_check_of_files_unless_the_last_is_long_ago(solved_home, monkeypatch):
+    problem, begun, free = Problem.of("3x2"), threading.Event(), threading.Event()
+    current_table = open_tables.current_table
+
+    def check(*args):
+        begun.set()
+        assert free.wait(60)
+        return current_table(*args)
+
+    async def ask():
+        tables = open_tables.OpenTables()
+        table = await tables.get(problem)
+        monkeypatch.setattr(open_tables, "current_table", check)
+        tables._kept[problem].looked -= 1.5 * open_tables.RECHECK
+        assert await asyncio.wait_for(tables.get(problem), PATIENCE) is table
+        assert await asyncio.to_thread(begun.wait, PATIENCE)
+        tables._kept[problem].looked -= open_tables.RECHECK
+        later = asyncio.create_task(tables.get(problem))
+        await asyncio.sleep(0.1)
+        assert not later.done()
+        free.set()
+        assert await later is table
+        tables.close()
+
+    asyncio.run(ask())
+
+
 def test_the_player_by_a_table_takes_little_memory_and_follows_its_files(
     made, tmp_path, monkeypatch
 ):

@@ -9,6 +9,7 @@ ask for it at the same time.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -89,15 +90,17 @@ class OpenTables:
     async def _current(self, problem: Problem) -> OpenTable | None:
         """Return the open table of a problem, opening it if need be; None if it is not solved.
 
-        A table whose files were replaced may still be used for a second (`RECHECK`).
+        Its files are checked once a second (`RECHECK`). Requests do not wait for the check unless
+        the last one is two seconds old, so a table whose files were replaced is used no longer.
         """
         kept = self._kept.get(problem)
-        if kept is not None and time.monotonic() - kept.looked < RECHECK:
-            self._kept.move_to_end(problem)
-            return kept
-        if problem not in self._opening:
+        age = math.inf if kept is None else time.monotonic() - kept.looked
+        if age >= RECHECK and problem not in self._opening:
             task = self._opening[problem] = asyncio.create_task(self._open(problem))
             task.add_done_callback(_look_at)
+        if kept is not None and age < 2 * RECHECK:
+            self._kept.move_to_end(problem)
+            return kept
         # the request that started this may be cancelled while others wait for it
         return await asyncio.shield(self._opening[problem])
 

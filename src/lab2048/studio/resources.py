@@ -16,7 +16,7 @@ from lab2048.players.time_limit import time_limit
 from lab2048.solver.objective import tiles_to_reach
 from lab2048.solver.optimal import Optimal
 from lab2048.solver.problem import MAX_CELLS, Problem
-from lab2048.solver.table import Table
+from lab2048.solver.table import NotInTableError, Table
 from lab2048.solver.tables import command_for, is_made_when_needed, list_tables
 from lab2048.studio.limits import MOVE_SECONDS, checked_player
 from lab2048.studio.open_tables import OpenTable, OpenTables, current_table
@@ -168,7 +168,10 @@ async def exact_answer(
         return None, f"{rules.name} has too many positions to be solved"
 
     def ask(table: Table) -> tuple[T] | tuple[()]:
-        return (question(table),) if board in table else ()
+        try:
+            return (question(table),)
+        except NotInTableError:
+            return ()
 
     problem = Problem.of(rules)
     try:

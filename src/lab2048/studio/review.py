@@ -49,7 +49,7 @@ async def find_judge(
     rules = record.rules
     if spec is None and rules.cells <= MAX_CELLS:
         first = next(record.turns()).board
-        known, _ = await exact_answer(library, first, rules, lambda table: True)
+        known, _ = await exact_answer(library, first, rules, lambda table: first in table)
         table = await library.tables.get(Problem.of(rules)) if known else None
         if table is not None:
             return table, "perfect play"

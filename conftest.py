@@ -9,7 +9,7 @@ from _pytest.doctest import DoctestItem
 def pytest_collection_modifyitems(items):
     for item in items:
         # these solve, play and train, so they compile many kernels
-        heavy = {"solver", "measure", "data", "learn"} & {*item.path.parts}
+        heavy = {"solver", "measure", "data", "learn", "report"} & {*item.path.parts}
         if isinstance(item, DoctestItem) and (heavy or item.name == "README.md"):
             item.add_marker(pytest.mark.slow)
 

@@ -245,6 +245,7 @@ def test_the_wheel_works_outside_the_checkout(tmp_path):
     assert Path(path).is_relative_to(venv)
 
 
+@pytest.mark.slow
 def test_examples_leave_the_users_data_folder_alone():
     run = [sys.executable, "-m", "pytest", "--setup-show", "-p", "no:cacheprovider"]
     run.append("src/lab2048/game/game.py")

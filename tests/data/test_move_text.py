@@ -50,6 +50,7 @@ def test_the_example_of_the_study(tmp_path):
     assert may_be(found, FOUR)[0] == 3  # a 2 is there, and after the move it is empty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rules",
     [FOUR, *(pytest.param(rules, marks=pytest.mark.slow) for rules in [Rules(3, 3), Rules(2, 5)])],
@@ -68,6 +69,7 @@ def test_text_is_read_as_it_was_written(tmp_path, rules):
     assert may_be(found, rules).tolist() == expected
 
 
+@pytest.mark.slow
 def test_moves_are_those_of_the_games(tmp_path):
     player = make_player("greedy", SMALL)
     games = sorted(play_games(player, iter(range(8)), 5), key=lambda game: game.index)

@@ -89,6 +89,7 @@ def counted(times):
     return value
 
 
+@pytest.mark.slow
 def test_one_that_is_defined_again_takes_its_own_place():
     board, identities = Board.parse("2 2 / 4 8"), set()
     for times in (1.0, 7.0):

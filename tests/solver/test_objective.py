@@ -128,6 +128,7 @@ def test_the_naive_twin_knows_the_objectives_that_come_with_lab2048():
     assert reach == naive.chances_to_make(graph, 16)
 
 
+@pytest.mark.slow
 def test_a_new_objective_works_on_the_command_line(command, warm_home):
     register_objective(Moves)
     code, out, _ = command("solve", "2x2", "--objective", "moves", "--json")

@@ -23,6 +23,8 @@ from lab2048.solver.tables import (
     table_for,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):

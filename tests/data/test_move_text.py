@@ -95,6 +95,7 @@ def test_blanks_and_empty_lines_do_not_matter(tmp_path):
     assert len(text_file(tmp_path / "d.txt", "")) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [7, 50, 130, 4096])
 def test_pieces_have_every_line_once(tmp_path, monkeypatch, piece):
     moves = some_moves(size=300)

@@ -127,6 +127,7 @@ def test_who_was_never_measured_only_says_which_move_is_its_own():
     assert found[str(chosen)] == "best"
 
 
+@pytest.mark.slow
 def test_errors_are_of_the_usual_rules_only():
     assert set(ERRORS) >= {("4x4", "ntuple:depth=3"), ("3x3", "ntuple:depth=3")}
     assert error_of(make_player("ntuple", Rules(3, 3))) == ERRORS["3x3", "ntuple"]
@@ -142,6 +143,7 @@ def test_values_within_the_error_are_made_equal():
     assert found[:2].tolist() == [100, 100] and found[2] == values[0, 2] and np.isnan(found[3])
 
 
+@pytest.mark.slow
 def test_values_of_minus_infinity_are_marked_too():
     player = make_player("sparse:depth=2,terminal=avoid", Rules(2, 2))
     with warnings.catch_warnings():

@@ -65,6 +65,7 @@ def test_a_discount_is_exact(tmp_path, gamma):
         compare(table, naive.expected_scores(graph, Fraction(str(gamma))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [1.0, 0.9])
 def test_sweeps_over_all_states_come_to_the_same(tmp_path, gamma):
     _, table = solved(tmp_path, "2x2", gamma=gamma)

@@ -35,7 +35,9 @@ def compare(table, values, tolerance=1e-11):
         assert table.value(board) == pytest.approx(float(value), rel=tolerance, abs=tolerance)
 
 
-@pytest.mark.slow
+pytestmark = pytest.mark.slow
+
+
 @pytest.mark.parametrize("p4", [0.1, 0.0, 1.0, 0.7])
 def test_2x2_is_exact(tmp_path, p4):
     graph = naive.game_graph(2, 2, Fraction(str(p4)))
@@ -56,7 +58,6 @@ def test_2x2_is_exact(tmp_path, p4):
         assert found["value"][kind] == pytest.approx(float(mean), rel=1e-13)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0.9, 0.5, 0.0])
 def test_a_discount_is_exact(tmp_path, gamma):
     graph = naive.game_graph(2, 2, Fraction(1, 10))
@@ -65,7 +66,6 @@ def test_a_discount_is_exact(tmp_path, gamma):
         compare(table, naive.expected_scores(graph, Fraction(str(gamma))))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [1.0, 0.9])
 def test_sweeps_over_all_states_come_to_the_same(tmp_path, gamma):
     _, table = solved(tmp_path, "2x2", gamma=gamma)
@@ -96,7 +96,6 @@ def test_the_worst_case_is_exact(tmp_path):
 
 
 @needs_jit
-@pytest.mark.slow
 def test_3x2_agrees_with_the_naive_game(made):
     graph = naive.game_graph(3, 2, Fraction(1, 10))
     assert len(graph) == 85_844
@@ -111,7 +110,6 @@ def test_3x2_agrees_with_the_naive_game(made):
 
 
 @needs_jit
-@pytest.mark.slow
 def test_transposed_boards_have_the_same_values(made, tmp_path):
     _, wide = solved(tmp_path / "wide", "2x3")
     with open_table(made) as tall, wide:
@@ -142,7 +140,6 @@ def test_published_counts_and_values(tmp_path, board):
 
 
 @needs_jit
-@pytest.mark.slow
 def test_3x3_as_published(tmp_path):
     found, table = solved(tmp_path, "3x3")
     table.close()
@@ -152,7 +149,6 @@ def test_3x3_as_published(tmp_path):
 
 
 @needs_jit
-@pytest.mark.slow
 def test_3x3_without_chance_and_in_the_worst_case(tmp_path):
     for p4, value in ((0.0, 7172), (1.0, 14344)):
         found, table = solved(tmp_path / str(p4), "3x3", p4=p4)

@@ -12,6 +12,8 @@ from lab2048.solver.tables import open_table
 from tests import naive
 from tests.solver.solving import canonical, needs_jit, solved
 
+pytestmark = pytest.mark.slow
+
 PUBLISHED = {
     # states, afterstates, largest age, value of 2+2 cut to one decimal
     "2x2": (110, 67, 60, 67.6),
@@ -19,9 +21,6 @@ PUBLISHED = {
     "4x2": (4_980_767, 3_406_686, 1020, 2642.6),
     "3x3": (48_713_519, 31_431_374, 2044, 5469.2),
 }
-
-
-# -- kernels -----------------------------------------------------------------------------------
 
 
 # -- values ------------------------------------------------------------------------------------
@@ -33,9 +32,6 @@ def compare(table, values, tolerance=1e-11):
     for state, value in values.items():
         board = Board.parse([list(row) for row in state])
         assert table.value(board) == pytest.approx(float(value), rel=tolerance, abs=tolerance)
-
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("p4", [0.1, 0.0, 1.0, 0.7])

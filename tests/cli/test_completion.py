@@ -13,6 +13,7 @@ import pytest
 from lab2048.cli import completion
 from lab2048.learn.network_files import FILE, network_folder, write_tensors
 from lab2048.players import registry
+from tests.interpreter import python
 
 
 @pytest.fixture
@@ -82,14 +83,7 @@ def test_completion_loads_nothing_slow(with_names):
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
         "_TYPER_COMPLETE_ARGS": "lab2048 evaluate ntuple:",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **asked},
-        check=True,
-    )
-    assert done.stdout.splitlines() == ["ntuple:mine", "set()"]
+    assert python(code, **asked).stdout.splitlines() == ["ntuple:mine", "set()"]
 
 
 @pytest.mark.slow

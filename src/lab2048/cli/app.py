@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, cast
 
 import typer
@@ -108,7 +108,7 @@ def _fail_of_disk(error: OSError) -> NoReturn:
 
 def _discard_output() -> None:
     """Drop what stdout buffers and cannot write; Python would try, and fail, again at exit."""
-    if sys.stdout is not None:
+    with suppress(AttributeError, OSError):  # it is closed, or no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

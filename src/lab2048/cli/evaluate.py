@@ -189,15 +189,14 @@ def check_targets(
 def table_for(rules: Rules, name: str | None, threads: int | None = None) -> Table | None:
     """Return the table to compare with, made now if it is small; say how to make a larger one."""
     from lab2048.cli.solve import maker_of
-    from lab2048.measure.evaluation import scoring_table
+    from lab2048.solver import tables
     from lab2048.solver.problem import MAX_CELLS, Problem
-    from lab2048.solver.tables import command_for
 
     if name is None and rules.cells > MAX_CELLS:
         return None
-    found = scoring_table(rules, name, maker_of(rules, {}, threads))
+    found = tables.table_for(rules, name, maker_of(rules, {}, threads))
     if found is None:
-        how = command_for(Problem.of(rules))
+        how = tables.command_for(Problem.of(rules))
         say(f"for the distance from perfect play, solve the board once: {how}")
     return found
 

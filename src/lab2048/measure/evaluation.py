@@ -19,8 +19,7 @@ from lab2048.players.player import Player
 from lab2048.players.registry import PlayerLike, player
 from lab2048.remote import cluster_at
 from lab2048.solver.exact_value import check_exact
-from lab2048.solver.table import Table
-from lab2048.solver.tables import Make, TableLike, table_answering, table_for
+from lab2048.solver.tables import TableLike, table_answering
 from lab2048.tabular import Grid, SingleRow, Tabular
 
 Interval = tuple[float, float]
@@ -358,14 +357,6 @@ def _told_apart(entrants: Sequence[Player]) -> list[Player]:
                 each = replace(each, title=f"{each.spec}-{len(known)}")  # noqa: PLW2901
         found.append(each)
     return found
-
-
-def scoring_table(rules: Rules, name: str | None = None, make: Make | None = None) -> Table | None:
-    """Return the table to compare games with: the one named, else that of the board.
-
-    None if the board is not solved, or too large to be solved.
-    """
-    return table_for(rules, name, make)
 
 
 def prepared(
